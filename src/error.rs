@@ -1,0 +1,166 @@
+//! The one error type of the core. The C face maps each variant to a status code.
+
+use std::fmt::Write as _;
+
+/// What the crate's fallible functions return.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a call failed. Messages are one line and name the file, byte offset,
+/// frame, arc or argument at fault.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An argument is outside its domain (null pointer, bad length, bad name).
+    #[error("{0}")]
+    Argument(String),
+    /// A handle is unknown, stale, of the wrong type, or already freed.
+    #[error("{0}")]
+    Handle(String),
+    /// The handle is in use by another call.
+    #[error("{0}")]
+    Busy(String),
+    /// The call does not fit the state of its object (a push after finish).
+    #[error("{0}")]
+    State(String),
+    /// An option is outside its range, or two options contradict each other.
+    #[error("{0}")]
+    Config(String),
+    /// The input is of a kind that is known and not handled, named here.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The operating system refused an operation on a file or pipe.
+    #[error("{what}: {source}")]
+    Io {
+        /// File and operation.
+        what: String,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// Bytes of a file do not have the form that they should.
+    #[error("{name}: byte {offset}: {message}")]
+    Format {
+        /// File, rspecifier, or a word for memory.
+        name: String,
+        /// Offset of the first byte at fault, from the start of that input.
+        offset: u64,
+        /// What was expected and what was found.
+        message: String,
+    },
+    /// The graph cannot be searched: no start state, epsilon cycle, label out of range.
+    #[error("{0}")]
+    Graph(String),
+    /// Dimensions do not agree.
+    #[error("{0}")]
+    Shape(String),
+    /// A log-likelihood is NaN or +inf, or overflows when scaled.
+    #[error("frame {frame}, column {column}: log-likelihood {value} is not usable")]
+    Scores {
+        /// Frame from the start of the utterance.
+        frame: u64,
+        /// Column of the row, from 0.
+        column: usize,
+        /// The value.
+        value: f32,
+    },
+    /// No token survived a frame.
+    #[error("frame {frame}: no tokens survived")]
+    NoTokens {
+        /// Frame from the start of the utterance.
+        frame: u64,
+    },
+    /// A queue is full; try again when it has drained.
+    #[error("{0}")]
+    Full(String),
+    /// A limit that the caller set is reached (frames, memory, channels).
+    #[error("{0}")]
+    Limit(String),
+    /// Even the tied best of a frame do not fit a capacity.
+    #[error("frame {frame}: {what} do not fit the capacity of {capacity}")]
+    Capacity {
+        /// Frame from the start of the utterance.
+        frame: u64,
+        /// "candidates", "tokens" or "links".
+        what: &'static str,
+        /// The capacity that was set.
+        capacity: u64,
+    },
+    /// Memory could not be had.
+    #[error("{what}: {asked} bytes could not be allocated")]
+    NoMemory {
+        /// What the memory was for.
+        what: String,
+        /// Bytes asked for.
+        asked: u64,
+    },
+    /// No usable GPU, with the reason.
+    #[error("{0}")]
+    NoDevice(String),
+    /// The GPU or its driver reported a failure.
+    #[error("{0}")]
+    Device(String),
+    /// A callback of the caller reported failure.
+    #[error("{what} returned status {status}")]
+    Callback {
+        /// The callback.
+        what: String,
+        /// What it returned.
+        status: i32,
+    },
+    /// The work was cancelled by the caller.
+    #[error("cancelled")]
+    Cancelled,
+    /// A fault of the library itself.
+    #[error("internal fault: {0}")]
+    Internal(String),
+    /// Another error, with what was being done when it came.
+    #[error("{what}")]
+    Context {
+        /// What was being done.
+        what: String,
+        /// The error that it met.
+        source: Box<Error>,
+    },
+}
+
+impl Error {
+    /// Wraps `self` in a sentence on what was being done.
+    pub fn context(self, what: impl Into<String>) -> Error {
+        Error::Context { what: what.into(), source: Box::new(self) }
+    }
+
+    /// An I/O error with its file and operation.
+    pub fn io(what: impl Into<String>, source: std::io::Error) -> Error {
+        Error::Io { what: what.into(), source }
+    }
+
+    /// A format error at a byte of an input.
+    pub fn format(name: impl Into<String>, offset: u64, message: impl Into<String>) -> Error {
+        Error::Format { name: name.into(), offset, message: message.into() }
+    }
+
+    /// The error below all [`Error::Context`] layers.
+    pub fn root(&self) -> &Error {
+        match self {
+            Error::Context { source, .. } => source.root(),
+            other => other,
+        }
+    }
+
+    /// The message with all its causes, on one line.
+    pub fn chain(&self) -> String {
+        let mut line = self.to_string();
+        let mut next = self;
+        while let Error::Context { source, .. } = next {
+            let _ = write!(line, ": {source}");
+            next = source;
+        }
+        line
+    }
+}
+
+/// Grows `vec` so that `more` further elements fit, or reports how much was asked for.
+pub fn try_reserve<T>(vec: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
+    vec.try_reserve(more).map_err(|_| Error::NoMemory {
+        what: what.to_string(),
+        asked: (vec.len().saturating_add(more) as u64).saturating_mul(size_of::<T>() as u64),
+    })
+}

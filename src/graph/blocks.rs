@@ -1,0 +1,360 @@
+//! The graph in memory: one block of words a state for what the search touches on every
+//! frame, and cold arrays for what only surviving links need.
+//!
+//! A block is a run of `u32` words at an even word index; a state's id is that index
+//! divided by 2, so ids rise with the state numbers of the file and 31 bits reach 16 GiB.
+//!
+//! ```text
+//! word 0   n_emit : 16 | n_eps : 12 | level : 4     (low bits first)
+//! word 1   number of the state's first arc, over the whole graph
+//!          only if word 0 is ESCAPE: three words n_emit, n_eps, level
+//! then     weight  f32 [n_emit]
+//!          dst     u32 [n_emit]     id of the destination, HAS_EPSILONS set if it has epsilon arcs
+//!          column  u16 [n_emit]     (u32 when the graph is `wide`), padded to whole words
+//!          weight  f32 [n_eps]
+//!          dst     u32 [n_eps]
+//! ```
+//!
+//! Arcs are renumbered inside a state: emitting ones first, then epsilon ones, each
+//! kind in file order. `arc number = first arc + place in that order`.
+
+/// Set in a destination word when that state has epsilon arcs.
+pub const HAS_EPSILONS: u32 = 1 << 31;
+
+/// Word 0 of a block whose counts or level do not fit the packed header.
+pub(crate) const ESCAPE: u32 = u32::MAX;
+
+/// Words of padding behind the last block, so that vector code may read over the end.
+pub(crate) const PADDING_WORDS: usize = 16;
+
+use std::sync::Arc;
+
+use super::labels::{ArcLabels, EpsilonPlaces, SparseLabels};
+use super::source::{Columns, Source};
+use crate::error::{Error, Result, try_reserve};
+use crate::table::Transitions;
+
+/// A decoding graph, immutable once built.
+#[derive(Debug)]
+pub struct Graph {
+    pub(crate) words: Vec<u32>,
+    pub(crate) wide: bool,
+    pub(crate) start: u32,
+    pub(crate) max_level: u32,
+    pub(crate) num_states: u32,
+    pub(crate) num_arcs: u32,
+    pub(crate) num_epsilon_arcs: u32,
+    /// Id and final cost of each final state, by ascending id.
+    pub(crate) finals: Vec<(u32, f32)>,
+    pub(crate) ilabels: ArcLabels,
+    pub(crate) olabels: SparseLabels,
+    pub(crate) epsilon_places: EpsilonPlaces,
+    /// Least number of columns that a row must have.
+    pub(crate) num_columns: u32,
+    /// Number and ilabel of an arc that needs the last of those columns, for messages.
+    pub(crate) widest_arc: (u32, i32),
+    pub(crate) transitions: Option<Arc<Transitions>>,
+}
+
+/// The header of a state's block, unpacked.
+#[derive(Clone, Copy, Debug)]
+pub struct Header {
+    /// Emitting arcs.
+    pub n_emit: usize,
+    /// Epsilon arcs.
+    pub n_eps: usize,
+    /// Length of the longest epsilon path that ends in the state.
+    pub level: u32,
+    /// Number of the state's first arc.
+    pub first_arc: u32,
+    /// Index of the word behind the header.
+    pub body: usize,
+}
+
+impl Header {
+    /// Unpacks the header of block `id`.
+    #[inline(always)]
+    pub fn unpack(words: &[u32], id: u32) -> Header {
+        let at = id as usize * 2;
+        let packed = words[at];
+        let first_arc = words[at + 1];
+        if packed == ESCAPE {
+            let (n_emit, n_eps, level) = (words[at + 2], words[at + 3], words[at + 4]);
+            return Header { n_emit: n_emit as usize, n_eps: n_eps as usize, level, first_arc, body: at + 5 };
+        }
+        Header {
+            n_emit: (packed & 0xffff) as usize,
+            n_eps: (packed >> 16 & 0xfff) as usize,
+            level: packed >> 28,
+            first_arc,
+            body: at + 2,
+        }
+    }
+
+    /// The packed word, if everything fits it. A level of 15 with full counts would be [`ESCAPE`].
+    fn pack(n_emit: usize, n_eps: usize, level: u32) -> Option<u32> {
+        (n_emit <= 0xffff && n_eps <= 0xfff && level < 15).then(|| n_emit as u32 | (n_eps as u32) << 16 | level << 28)
+    }
+
+    /// Words that `n_emit` columns take.
+    #[inline(always)]
+    pub fn column_words(n_emit: usize, wide: bool) -> usize {
+        if wide { n_emit } else { n_emit.div_ceil(2) }
+    }
+
+    /// Words of the whole block, header included, padded to an even number.
+    fn block_words(n_emit: usize, n_eps: usize, level: u32, wide: bool) -> usize {
+        let header = if Self::pack(n_emit, n_eps, level).is_some() { 2 } else { 5 };
+        (header + 2 * n_emit + Self::column_words(n_emit, wide) + 2 * n_eps).next_multiple_of(2)
+    }
+}
+
+/// One state of a graph, for everything but the hot loop.
+#[derive(Clone, Copy, Debug)]
+pub struct StateView<'g> {
+    /// Counts, level, first arc.
+    pub header: Header,
+    /// Weights of the emitting arcs.
+    pub weights: &'g [f32],
+    /// Destination words of the emitting arcs.
+    pub dsts: &'g [u32],
+    /// Weights of the epsilon arcs.
+    pub eps_weights: &'g [f32],
+    /// Destination words of the epsilon arcs.
+    pub eps_dsts: &'g [u32],
+    columns: &'g [u32],
+    wide: bool,
+}
+
+impl StateView<'_> {
+    /// Column of the emitting arc at `place`.
+    #[inline]
+    pub fn column(&self, place: usize) -> u32 {
+        if self.wide { self.columns[place] } else { u32::from(bytemuck::cast_slice::<u32, u16>(self.columns)[place]) }
+    }
+}
+
+impl Graph {
+    /// The block words. See the head of this file for the layout.
+    pub fn words(&self) -> &[u32] {
+        &self.words
+    }
+
+    /// Whether columns take 32 bits instead of 16.
+    pub fn wide(&self) -> bool {
+        self.wide
+    }
+
+    /// Destination word of the start state.
+    pub fn start(&self) -> u32 {
+        self.start
+    }
+
+    /// The largest epsilon level.
+    pub fn max_level(&self) -> u32 {
+        self.max_level
+    }
+
+    /// Number of states.
+    pub fn num_states(&self) -> u32 {
+        self.num_states
+    }
+
+    /// Number of arcs, epsilon ones included.
+    pub fn num_arcs(&self) -> u32 {
+        self.num_arcs
+    }
+
+    /// Number of arcs with ilabel 0.
+    pub fn num_epsilon_arcs(&self) -> u32 {
+        self.num_epsilon_arcs
+    }
+
+    /// Least number of columns that a row of log-likelihoods must have.
+    pub fn num_columns(&self) -> u32 {
+        self.num_columns
+    }
+
+    /// The transition model that the graph was read with.
+    pub fn transitions(&self) -> Option<&Arc<Transitions>> {
+        self.transitions.as_ref()
+    }
+
+    /// Refuses rows that are narrower than the graph's columns, naming arc, label and width.
+    pub fn check_width(&self, dim: usize) -> Result<()> {
+        if dim >= self.num_columns as usize {
+            return Ok(());
+        }
+        let (arc, ilabel) = self.widest_arc;
+        Err(Error::Shape(format!(
+            "rows have {dim} columns, but arc {arc} with ilabel {ilabel} needs column {}",
+            self.num_columns - 1
+        )))
+    }
+
+    /// State `id` (a destination word without [`HAS_EPSILONS`]).
+    pub fn state(&self, id: u32) -> StateView<'_> {
+        let header = Header::unpack(&self.words, id);
+        let rest = &self.words[header.body..];
+        let (weights, rest) = rest.split_at(header.n_emit);
+        let (dsts, rest) = rest.split_at(header.n_emit);
+        let (columns, rest) = rest.split_at(Header::column_words(header.n_emit, self.wide));
+        let (eps_weights, rest) = rest.split_at(header.n_eps);
+        StateView {
+            header,
+            weights: bytemuck::cast_slice(weights),
+            dsts,
+            columns,
+            wide: self.wide,
+            eps_weights: bytemuck::cast_slice(eps_weights),
+            eps_dsts: &rest[..header.n_eps],
+        }
+    }
+
+    /// Final cost of state `id`; `+inf` where it is not final.
+    pub fn final_cost(&self, id: u32) -> f32 {
+        match self.finals.binary_search_by_key(&id, |entry| entry.0) {
+            Ok(at) => self.finals[at].1,
+            Err(_) => f32::INFINITY,
+        }
+    }
+
+    /// Input label of arc number `arc`.
+    pub fn ilabel(&self, arc: u32) -> i32 {
+        self.ilabels.get(arc)
+    }
+
+    /// Output label of arc number `arc`.
+    pub fn olabel(&self, arc: u32) -> i32 {
+        self.olabels.get(arc)
+    }
+
+    /// Index in the file of arc number `arc`, which leaves state `id`.
+    pub fn file_arc(&self, id: u32, arc: u32) -> u32 {
+        let header = Header::unpack(&self.words, id);
+        self.epsilon_places.file_index(header.first_arc, header.n_emit, header.n_eps, arc)
+    }
+
+    /// Bytes that the graph takes in memory.
+    pub fn memory(&self) -> usize {
+        self.words.len() * 4
+            + self.finals.len() * size_of::<(u32, f32)>()
+            + self.ilabels.memory()
+            + self.olabels.memory()
+            + self.epsilon_places.memory()
+    }
+
+    /// Lays out a graph that has passed validation: states, labels and columns are in
+    /// range, and `levels[s]` is the epsilon level of state `s`.
+    pub(super) fn build(source: &impl Source, levels: &[u32], columns: &Columns) -> Result<Graph> {
+        let num_states = source.num_states();
+        let mut widest = (0u32, 0u32, 0i32); // columns needed, arc, ilabel
+        let (mut file_arc, mut num_epsilon_arcs, mut max_ilabel) = (0u64, 0u32, 0i32);
+        let mut counts: Vec<(u32, u32)> = Vec::new();
+        try_reserve(&mut counts, num_states as usize, "state counts")?;
+        for state in 0..num_states {
+            let (mut n_emit, mut n_eps) = (0u32, 0u32);
+            for arc in source.arcs(state) {
+                if arc.ilabel == 0 {
+                    n_eps += 1;
+                } else {
+                    n_emit += 1;
+                    let need = columns.column(arc.ilabel)? + 1;
+                    if need > widest.0 {
+                        widest = (need, file_arc as u32, arc.ilabel);
+                    }
+                    max_ilabel = max_ilabel.max(arc.ilabel);
+                }
+                file_arc += 1;
+            }
+            num_epsilon_arcs += n_eps;
+            counts.push((n_emit, n_eps));
+        }
+        let num_arcs =
+            u32::try_from(file_arc).map_err(|_| Error::Graph(format!("{file_arc} arcs; the limit is {}", u32::MAX)))?;
+        let wide = widest.0 > 1 << 16;
+
+        let mut ids: Vec<u32> = Vec::new();
+        try_reserve(&mut ids, num_states as usize, "state ids")?;
+        let mut num_words = 0usize;
+        for (&(n_emit, n_eps), &level) in counts.iter().zip(levels) {
+            let id = u32::try_from(num_words / 2).unwrap_or(u32::MAX);
+            if id >= HAS_EPSILONS {
+                return Err(Error::Graph("the graph is too large: its state blocks pass 16 GiB".into()));
+            }
+            ids.push(if n_eps > 0 { id | HAS_EPSILONS } else { id });
+            num_words += Header::block_words(n_emit as usize, n_eps as usize, level, wide);
+        }
+
+        let mut words: Vec<u32> = Vec::new();
+        try_reserve(&mut words, num_words + PADDING_WORDS, "graph")?;
+        let mut finals = Vec::new();
+        let mut ilabels = ArcLabels::new(num_arcs, max_ilabel)?;
+        let mut olabels = SparseLabels::builder(num_arcs)?;
+        let mut places = EpsilonPlaces::builder();
+        let mut ordered = Vec::new();
+        for state in 0..num_states {
+            let (n_emit, n_eps) = counts[state as usize];
+            let level = levels[state as usize];
+            let first_arc = ilabels.len();
+            ordered.clear();
+            ordered.extend(source.arcs(state));
+            places.push(first_arc, ordered.iter().map(|arc| arc.ilabel == 0));
+            ordered.sort_by_key(|arc| arc.ilabel == 0); // stable: each kind stays in file order
+            let (emitting, epsilons) = ordered.split_at(n_emit as usize);
+
+            match Header::pack(emitting.len(), epsilons.len(), level) {
+                Some(packed) => words.extend([packed, first_arc]),
+                None => words.extend([ESCAPE, first_arc, n_emit, n_eps, level]),
+            }
+            words.extend(emitting.iter().map(|arc| canonical(arc.weight).to_bits()));
+            words.extend(emitting.iter().map(|arc| ids[arc.next as usize]));
+            if wide {
+                for arc in emitting {
+                    words.push(columns.column(arc.ilabel)?);
+                }
+            } else {
+                for pair in emitting.chunks(2) {
+                    let low = columns.column(pair[0].ilabel)? as u16;
+                    let high = if pair.len() == 2 { columns.column(pair[1].ilabel)? as u16 } else { 0 };
+                    words.push(bytemuck::cast([low, high]));
+                }
+            }
+            words.extend(epsilons.iter().map(|arc| canonical(arc.weight).to_bits()));
+            words.extend(epsilons.iter().map(|arc| ids[arc.next as usize]));
+            words.resize(words.len().next_multiple_of(2), 0);
+
+            for arc in &ordered {
+                ilabels.push(arc.ilabel);
+                olabels.push(arc.olabel);
+            }
+            let cost = source.final_cost(state);
+            if cost != f32::INFINITY {
+                finals.push((ids[state as usize] & !HAS_EPSILONS, canonical(cost)));
+            }
+        }
+        debug_assert_eq!(words.len(), num_words);
+        words.resize(num_words + PADDING_WORDS, 0);
+        Ok(Graph {
+            words,
+            wide,
+            start: ids[source.start() as usize],
+            max_level: levels.iter().copied().max().unwrap_or(0),
+            num_states,
+            num_arcs,
+            num_epsilon_arcs,
+            finals,
+            ilabels,
+            olabels: olabels.finish(),
+            epsilon_places: places.finish(),
+            num_columns: widest.0,
+            widest_arc: (widest.1, widest.2),
+            transitions: columns.transitions().cloned(),
+        })
+    }
+}
+
+/// `-0.0` becomes `0.0`, so that equal costs have equal bits.
+fn canonical(cost: f32) -> f32 {
+    cost + 0.0
+}
