@@ -30,8 +30,8 @@ pub(crate) const PADDING_WORDS: usize = 16;
 use std::sync::Arc;
 
 use super::labels::{ArcLabels, EpsilonPlaces, SparseLabels};
-use super::source::{Columns, Source};
-use crate::error::{Error, Result, try_reserve};
+use super::validate::Totals;
+use crate::error::{Error, Result};
 use crate::table::Transitions;
 
 /// A decoding graph, immutable once built.
@@ -42,17 +42,12 @@ pub struct Graph {
     pub(crate) start: u32,
     pub(crate) max_level: u32,
     pub(crate) num_states: u32,
-    pub(crate) num_arcs: u32,
-    pub(crate) num_epsilon_arcs: u32,
+    pub(super) totals: Totals,
     /// Id and final cost of each final state, by ascending id.
     pub(crate) finals: Vec<(u32, f32)>,
     pub(crate) ilabels: ArcLabels,
     pub(crate) olabels: SparseLabels,
     pub(crate) epsilon_places: EpsilonPlaces,
-    /// Least number of columns that a row must have.
-    pub(crate) num_columns: u32,
-    /// Number and ilabel of an arc that needs the last of those columns, for messages.
-    pub(crate) widest_arc: (u32, i32),
     pub(crate) transitions: Option<Arc<Transitions>>,
 }
 
@@ -92,7 +87,7 @@ impl Header {
     }
 
     /// The packed word, if everything fits it. A level of 15 with full counts would be [`ESCAPE`].
-    fn pack(n_emit: usize, n_eps: usize, level: u32) -> Option<u32> {
+    pub(super) fn pack(n_emit: usize, n_eps: usize, level: u32) -> Option<u32> {
         (n_emit <= 0xffff && n_eps <= 0xfff && level < 15).then(|| n_emit as u32 | (n_eps as u32) << 16 | level << 28)
     }
 
@@ -103,7 +98,7 @@ impl Header {
     }
 
     /// Words of the whole block, header included, padded to an even number.
-    fn block_words(n_emit: usize, n_eps: usize, level: u32, wide: bool) -> usize {
+    pub(super) fn block_words(n_emit: usize, n_eps: usize, level: u32, wide: bool) -> usize {
         let header = if Self::pack(n_emit, n_eps, level).is_some() { 2 } else { 5 };
         (header + 2 * n_emit + Self::column_words(n_emit, wide) + 2 * n_eps).next_multiple_of(2)
     }
@@ -162,17 +157,17 @@ impl Graph {
 
     /// Number of arcs, epsilon ones included.
     pub fn num_arcs(&self) -> u32 {
-        self.num_arcs
+        self.totals.num_arcs as u32
     }
 
     /// Number of arcs with ilabel 0.
     pub fn num_epsilon_arcs(&self) -> u32 {
-        self.num_epsilon_arcs
+        self.totals.num_epsilon_arcs as u32
     }
 
     /// Least number of columns that a row of log-likelihoods must have.
     pub fn num_columns(&self) -> u32 {
-        self.num_columns
+        self.totals.num_columns
     }
 
     /// The transition model that the graph was read with.
@@ -182,13 +177,13 @@ impl Graph {
 
     /// Refuses rows that are narrower than the graph's columns, naming arc, label and width.
     pub fn check_width(&self, dim: usize) -> Result<()> {
-        if dim >= self.num_columns as usize {
+        if dim >= self.totals.num_columns as usize {
             return Ok(());
         }
-        let (arc, ilabel) = self.widest_arc;
+        let (arc, ilabel) = self.totals.widest_arc;
         Err(Error::Shape(format!(
             "rows have {dim} columns, but arc {arc} with ilabel {ilabel} needs column {}",
-            self.num_columns - 1
+            self.totals.num_columns - 1
         )))
     }
 
@@ -209,6 +204,22 @@ impl Graph {
             eps_weights: bytemuck::cast_slice(eps_weights),
             eps_dsts: &rest[..header.n_eps],
         }
+    }
+
+    /// Id and cost of each final state, by ascending id.
+    pub fn finals(&self) -> &[(u32, f32)] {
+        &self.finals
+    }
+
+    /// Ids of all states, in the order of their numbers in the file.
+    pub fn ids(&self) -> impl Iterator<Item = u32> {
+        let mut id = 0;
+        (0..self.num_states).map(move |_| {
+            let Header { n_emit, n_eps, level, .. } = Header::unpack(&self.words, id);
+            let this = id;
+            id += (Header::block_words(n_emit, n_eps, level, self.wide) / 2) as u32;
+            this
+        })
     }
 
     /// Final cost of state `id`; `+inf` where it is not final.
@@ -243,118 +254,4 @@ impl Graph {
             + self.olabels.memory()
             + self.epsilon_places.memory()
     }
-
-    /// Lays out a graph that has passed validation: states, labels and columns are in
-    /// range, and `levels[s]` is the epsilon level of state `s`.
-    pub(super) fn build(source: &impl Source, levels: &[u32], columns: &Columns) -> Result<Graph> {
-        let num_states = source.num_states();
-        let mut widest = (0u32, 0u32, 0i32); // columns needed, arc, ilabel
-        let (mut file_arc, mut num_epsilon_arcs, mut max_ilabel) = (0u64, 0u32, 0i32);
-        let mut counts: Vec<(u32, u32)> = Vec::new();
-        try_reserve(&mut counts, num_states as usize, "state counts")?;
-        for state in 0..num_states {
-            let (mut n_emit, mut n_eps) = (0u32, 0u32);
-            for arc in source.arcs(state) {
-                if arc.ilabel == 0 {
-                    n_eps += 1;
-                } else {
-                    n_emit += 1;
-                    let need = columns.column(arc.ilabel)? + 1;
-                    if need > widest.0 {
-                        widest = (need, file_arc as u32, arc.ilabel);
-                    }
-                    max_ilabel = max_ilabel.max(arc.ilabel);
-                }
-                file_arc += 1;
-            }
-            num_epsilon_arcs += n_eps;
-            counts.push((n_emit, n_eps));
-        }
-        let num_arcs =
-            u32::try_from(file_arc).map_err(|_| Error::Graph(format!("{file_arc} arcs; the limit is {}", u32::MAX)))?;
-        let wide = widest.0 > 1 << 16;
-
-        let mut ids: Vec<u32> = Vec::new();
-        try_reserve(&mut ids, num_states as usize, "state ids")?;
-        let mut num_words = 0usize;
-        for (&(n_emit, n_eps), &level) in counts.iter().zip(levels) {
-            let id = u32::try_from(num_words / 2).unwrap_or(u32::MAX);
-            if id >= HAS_EPSILONS {
-                return Err(Error::Graph("the graph is too large: its state blocks pass 16 GiB".into()));
-            }
-            ids.push(if n_eps > 0 { id | HAS_EPSILONS } else { id });
-            num_words += Header::block_words(n_emit as usize, n_eps as usize, level, wide);
-        }
-
-        let mut words: Vec<u32> = Vec::new();
-        try_reserve(&mut words, num_words + PADDING_WORDS, "graph")?;
-        let mut finals = Vec::new();
-        let mut ilabels = ArcLabels::new(num_arcs, max_ilabel)?;
-        let mut olabels = SparseLabels::builder(num_arcs)?;
-        let mut places = EpsilonPlaces::builder();
-        let mut ordered = Vec::new();
-        for state in 0..num_states {
-            let (n_emit, n_eps) = counts[state as usize];
-            let level = levels[state as usize];
-            let first_arc = ilabels.len();
-            ordered.clear();
-            ordered.extend(source.arcs(state));
-            places.push(first_arc, ordered.iter().map(|arc| arc.ilabel == 0));
-            ordered.sort_by_key(|arc| arc.ilabel == 0); // stable: each kind stays in file order
-            let (emitting, epsilons) = ordered.split_at(n_emit as usize);
-
-            match Header::pack(emitting.len(), epsilons.len(), level) {
-                Some(packed) => words.extend([packed, first_arc]),
-                None => words.extend([ESCAPE, first_arc, n_emit, n_eps, level]),
-            }
-            words.extend(emitting.iter().map(|arc| canonical(arc.weight).to_bits()));
-            words.extend(emitting.iter().map(|arc| ids[arc.next as usize]));
-            if wide {
-                for arc in emitting {
-                    words.push(columns.column(arc.ilabel)?);
-                }
-            } else {
-                for pair in emitting.chunks(2) {
-                    let low = columns.column(pair[0].ilabel)? as u16;
-                    let high = if pair.len() == 2 { columns.column(pair[1].ilabel)? as u16 } else { 0 };
-                    words.push(bytemuck::cast([low, high]));
-                }
-            }
-            words.extend(epsilons.iter().map(|arc| canonical(arc.weight).to_bits()));
-            words.extend(epsilons.iter().map(|arc| ids[arc.next as usize]));
-            words.resize(words.len().next_multiple_of(2), 0);
-
-            for arc in &ordered {
-                ilabels.push(arc.ilabel);
-                olabels.push(arc.olabel);
-            }
-            let cost = source.final_cost(state);
-            if cost != f32::INFINITY {
-                finals.push((ids[state as usize] & !HAS_EPSILONS, canonical(cost)));
-            }
-        }
-        debug_assert_eq!(words.len(), num_words);
-        words.resize(num_words + PADDING_WORDS, 0);
-        Ok(Graph {
-            words,
-            wide,
-            start: ids[source.start() as usize],
-            max_level: levels.iter().copied().max().unwrap_or(0),
-            num_states,
-            num_arcs,
-            num_epsilon_arcs,
-            finals,
-            ilabels,
-            olabels: olabels.finish(),
-            epsilon_places: places.finish(),
-            num_columns: widest.0,
-            widest_arc: (widest.1, widest.2),
-            transitions: columns.transitions().cloned(),
-        })
-    }
-}
-
-/// `-0.0` becomes `0.0`, so that equal costs have equal bits.
-fn canonical(cost: f32) -> f32 {
-    cost + 0.0
 }

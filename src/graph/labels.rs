@@ -69,12 +69,13 @@ pub struct SparseLabels {
 }
 
 impl SparseLabels {
-    /// An empty array with room for `num_arcs` labels.
-    pub fn builder(num_arcs: u32) -> Result<SparseLabels> {
+    /// An empty array with room for `num_arcs` labels, `num_values` of them not 0.
+    pub fn new(num_arcs: u32, num_values: u32) -> Result<SparseLabels> {
         let mut labels = SparseLabels::default();
         let words = num_arcs as usize / 64 + 1;
         try_reserve(&mut labels.bits, words, "output labels")?;
         try_reserve(&mut labels.before, words, "output labels")?;
+        try_reserve(&mut labels.values, num_values as usize, "output labels")?;
         Ok(labels)
     }
 
@@ -89,12 +90,6 @@ impl SparseLabels {
             self.values.push(label);
         }
         self.len += 1;
-    }
-
-    /// Frees what growing took too much.
-    pub fn finish(mut self) -> SparseLabels {
-        self.values.shrink_to_fit();
-        self
     }
 
     /// Label of `arc`.
@@ -120,40 +115,25 @@ impl SparseLabels {
 #[derive(Debug, Default)]
 pub struct EpsilonPlaces {
     bits: Vec<u64>,
-    len: usize,
-    mixed: bool,
 }
 
 impl EpsilonPlaces {
-    /// Nothing yet.
-    pub fn builder() -> EpsilonPlaces {
-        EpsilonPlaces::default()
+    /// Places for `num_arcs` arcs, all emitting yet; nothing is kept unless `mixed`.
+    pub fn new(num_arcs: u32, mixed: bool) -> Result<EpsilonPlaces> {
+        let mut bits = Vec::new();
+        if mixed {
+            let words = num_arcs as usize / 64 + 1;
+            try_reserve(&mut bits, words, "places of epsilon arcs")?;
+            bits.resize(words, 0);
+        }
+        Ok(EpsilonPlaces { bits })
     }
 
-    /// Appends the arcs of the next state, whose first arc has number `first`.
-    pub fn push(&mut self, first: u32, epsilons: impl Iterator<Item = bool>) {
-        debug_assert_eq!(first as usize, self.len);
-        let mut seen = false;
-        for epsilon in epsilons {
-            if self.len % 64 == 0 {
-                self.bits.push(0);
-            }
-            if epsilon {
-                self.bits[self.len / 64] |= 1 << (self.len % 64);
-            }
-            self.mixed |= seen && !epsilon;
-            seen |= epsilon;
-            self.len += 1;
+    /// Says that arc `index` of the file is an epsilon arc.
+    pub fn mark(&mut self, index: u32) {
+        if let Some(word) = self.bits.get_mut(index as usize / 64) {
+            *word |= 1 << (index % 64);
         }
-    }
-
-    /// Drops the bitmap when no state needs it.
-    pub fn finish(mut self) -> EpsilonPlaces {
-        if !self.mixed {
-            self.bits = Vec::new();
-        }
-        self.bits.shrink_to_fit();
-        self
     }
 
     /// Index in the file of arc number `arc` of a state with `n_emit + n_eps` arcs from `first`.
@@ -162,16 +142,18 @@ impl EpsilonPlaces {
             return arc;
         }
         let place = (arc - first) as usize;
-        let (wanted, mut rank) = if place < n_emit { (0, place) } else { (1, place - n_emit) };
-        for index in first..first + (n_emit + n_eps) as u32 {
-            if self.bits[index as usize / 64] >> (index % 64) & 1 == wanted {
-                if rank == 0 {
-                    return index;
-                }
-                rank -= 1;
-            }
+        let (flip, mut rank) = if place < n_emit { (u64::MAX, place) } else { (0, place - n_emit) };
+        let mut word = first as usize / 64;
+        let mut found = (self.bits[word] ^ flip) & u64::MAX << (first % 64);
+        while rank >= found.count_ones() as usize {
+            rank -= found.count_ones() as usize;
+            word += 1;
+            found = self.bits[word] ^ flip;
         }
-        arc
+        for _ in 0..rank {
+            found &= found - 1;
+        }
+        word as u32 * 64 + found.trailing_zeros()
     }
 
     /// Bytes taken.

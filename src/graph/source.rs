@@ -1,9 +1,10 @@
 //! What a graph is built from: states and arcs in the order of a file, and the rule
 //! that gives an input label its column.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, try_reserve};
 use crate::table::Transitions;
 
 /// An arc as a file holds it.
@@ -19,16 +20,49 @@ pub struct GraphArc {
     pub next: u32,
 }
 
-/// States and arcs, walked several times while a graph is checked and laid out.
+/// States and arcs, walked several times while a graph is checked and laid out. Nothing
+/// in it needs to be valid: [`Graph::from_source`](super::Graph::from_source) checks it.
 pub trait Source {
     /// Number of states.
     fn num_states(&self) -> u32;
-    /// The start state.
-    fn start(&self) -> u32;
+    /// The start state, if there is one.
+    fn start(&self) -> Option<u32>;
     /// Final cost of `state`, `+inf` where it is not final.
     fn final_cost(&self, state: u32) -> f32;
     /// Arcs of `state` in file order.
     fn arcs(&self, state: u32) -> impl Iterator<Item = GraphArc>;
+    /// Compares what the source says of `state` beside its arcs with the number of them
+    /// that have ilabel 0 and olabel 0.
+    fn check_epsilons(&self, _state: u32, _input: u32, _output: u32) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// States and arcs in vectors: the simplest [`Source`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct VecSource {
+    /// The start state, if there is one.
+    pub start: Option<u32>,
+    /// Final cost (`+inf` where not final) and arcs of each state.
+    pub states: Vec<(f32, Vec<GraphArc>)>,
+}
+
+impl Source for VecSource {
+    fn num_states(&self) -> u32 {
+        u32::try_from(self.states.len()).unwrap_or(u32::MAX)
+    }
+
+    fn start(&self) -> Option<u32> {
+        self.start
+    }
+
+    fn final_cost(&self, state: u32) -> f32 {
+        self.states.get(state as usize).map_or(f32::INFINITY, |entry| entry.0)
+    }
+
+    fn arcs(&self, state: u32) -> impl Iterator<Item = GraphArc> {
+        self.states.get(state as usize).map_or(&[][..], |entry| &entry.1).iter().copied()
+    }
 }
 
 /// Which column of a row an input label reads.
@@ -70,5 +104,41 @@ impl Columns {
             Columns::Transitions(model) => Some(model),
             _ => None,
         }
+    }
+}
+
+/// [`Columns`] flattened to one lookup a label, for loops over all arcs.
+pub(super) enum ColumnMap<'a> {
+    Labels,
+    Table(Cow<'a, [i32]>),
+}
+
+/// What [`ColumnMap::get`] answers for a label without column.
+pub(super) const NO_COLUMN: u32 = u32::MAX;
+
+impl<'a> ColumnMap<'a> {
+    pub fn new(columns: &'a Columns) -> Result<ColumnMap<'a>> {
+        Ok(match columns {
+            Columns::Labels => ColumnMap::Labels,
+            Columns::Table(table) => ColumnMap::Table(Cow::Borrowed(table)),
+            Columns::Transitions(model) => {
+                let mut table = Vec::new();
+                try_reserve(&mut table, model.num_ids() as usize + 1, "columns of transition-ids")?;
+                table.push(-1);
+                let pdf = |id| model.pdf(id).and_then(|pdf| i32::try_from(pdf).ok()).unwrap_or(-1);
+                table.extend((1..=model.num_ids()).map(pdf));
+                ColumnMap::Table(Cow::Owned(table))
+            }
+        })
+    }
+
+    /// Column of `ilabel`, below 2^31; [`NO_COLUMN`] if it is not positive or has none.
+    #[inline(always)]
+    pub fn get(&self, ilabel: i32) -> u32 {
+        let column = match self {
+            ColumnMap::Labels => ilabel.wrapping_sub(1),
+            ColumnMap::Table(table) => table.get(ilabel as u32 as usize).copied().unwrap_or(-1),
+        };
+        if ilabel > 0 && column >= 0 { column as u32 } else { NO_COLUMN }
     }
 }

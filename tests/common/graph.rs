@@ -1,0 +1,122 @@
+//! Plain graphs, random graphs, and the comparison of a laid out graph with a plain one.
+#![allow(dead_code)] // each test file uses its own part
+
+use koshi::graph::{Columns, Graph, GraphArc, HAS_EPSILONS, VecSource};
+
+pub fn arc(ilabel: i32, olabel: i32, weight: f32, next: u32) -> GraphArc {
+    GraphArc { ilabel, olabel, weight, next }
+}
+
+pub fn source(start: Option<u32>, states: Vec<(f32, Vec<GraphArc>)>) -> VecSource {
+    VecSource { start, states }
+}
+
+/// A small generator (xorshift64*), so that a test repeats for its seed.
+pub struct Rng(pub u64);
+
+impl Rng {
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
+    }
+
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last as u64 + 1) as usize);
+        }
+    }
+
+    /// A graph of `num_states` states without an epsilon cycle: epsilon arcs follow a random order of the states.
+    pub fn graph(&mut self, num_states: u64, max_arcs: u64) -> VecSource {
+        let mut rank: Vec<u32> = (0..num_states as u32).collect();
+        self.shuffle(&mut rank);
+        let states = (0..num_states).map(|state| {
+            let cost = if self.below(3) == 0 { self.below(100) as f32 / 10.0 } else { f32::INFINITY };
+            let arcs = (0..self.below(max_arcs + 1)).map(|_| {
+                let next = self.below(num_states) as u32;
+                let forward = rank[next as usize] > rank[state as usize];
+                let ilabel = if forward && self.below(2) == 0 { 0 } else { 1 + self.below(64) as i32 };
+                let olabel = if self.below(2) == 0 { 0 } else { 1 + self.below(100_000) as i32 };
+                arc(ilabel, olabel, self.below(200) as f32 / 10.0 - 5.0, next)
+            });
+            (cost, arcs.collect())
+        });
+        let states = states.collect();
+        source(Some(self.below(num_states) as u32), states)
+    }
+}
+
+/// Levels by relaxation, round after round: slow and plain.
+pub fn levels(source: &VecSource) -> Vec<u32> {
+    let mut levels = vec![0u32; source.states.len()];
+    loop {
+        let mut quiet = true;
+        for (state, (_, arcs)) in source.states.iter().enumerate() {
+            for arc in arcs.iter().filter(|arc| arc.ilabel == 0 && arc.weight < f32::INFINITY) {
+                if levels[arc.next as usize] < levels[state] + 1 {
+                    levels[arc.next as usize] = levels[state] + 1;
+                    quiet = false;
+                }
+            }
+        }
+        if quiet {
+            return levels;
+        }
+    }
+}
+
+/// Holds every accessor of `graph` to the plain lists.
+pub fn assert_same(graph: &Graph, source: &VecSource, columns: &Columns) {
+    let levels = levels(source);
+    let ids: Vec<u32> = graph.ids().collect();
+    assert_eq!(ids.len(), source.states.len());
+    assert!(ids.is_sorted_by(|a, b| a < b));
+    let word = |state: u32| {
+        let epsilons = source.states[state as usize].1.iter().any(|arc| arc.ilabel == 0);
+        ids[state as usize] | if epsilons { HAS_EPSILONS } else { 0 }
+    };
+    assert_eq!(graph.start(), word(source.start.unwrap()));
+    assert_eq!(graph.max_level(), levels.iter().copied().max().unwrap());
+    assert_eq!(graph.num_states() as usize, ids.len());
+
+    let (mut first_arc, mut num_columns, mut num_epsilons) = (0u32, 0, 0);
+    for (state, (cost, arcs)) in source.states.iter().enumerate() {
+        let id = ids[state];
+        let view = graph.state(id);
+        assert_eq!(view.header.level, levels[state]);
+        assert_eq!(view.header.first_arc, first_arc);
+        assert_eq!(graph.final_cost(id), *cost);
+
+        // Arcs of each kind with their place in the file.
+        let (emitting, epsilons): (Vec<_>, Vec<_>) =
+            (first_arc..).zip(arcs).partition(|(_, arc): &(u32, &GraphArc)| arc.ilabel != 0);
+        assert_eq!((view.header.n_emit, view.header.n_eps), (emitting.len(), epsilons.len()));
+        for (place, (_, arc)) in emitting.iter().enumerate() {
+            assert_eq!(view.weights[place], arc.weight);
+            assert_eq!(view.dsts[place], word(arc.next));
+            let column = columns.column(arc.ilabel).unwrap();
+            assert_eq!(view.column(place), column);
+            num_columns = num_columns.max(column + 1);
+        }
+        for (place, (_, arc)) in epsilons.iter().enumerate() {
+            assert_eq!(view.eps_weights[place], arc.weight);
+            assert_eq!(view.eps_dsts[place], word(arc.next));
+        }
+        for (number, (index, arc)) in (first_arc..).zip(emitting.iter().chain(&epsilons)) {
+            assert_eq!((graph.ilabel(number), graph.olabel(number)), (arc.ilabel, arc.olabel));
+            assert_eq!(graph.file_arc(id, number), *index);
+        }
+        first_arc += arcs.len() as u32;
+        num_epsilons += epsilons.len() as u32;
+    }
+    assert_eq!((graph.num_arcs(), graph.num_epsilon_arcs()), (first_arc, num_epsilons));
+    assert_eq!(graph.num_columns(), num_columns);
+    let finals = ids.iter().zip(&source.states).filter(|(_, state)| state.0 < f32::INFINITY);
+    assert_eq!(graph.finals(), finals.map(|(&id, state)| (id, state.0)).collect::<Vec<_>>());
+}
