@@ -1,7 +1,22 @@
 //! Lattices: what a search gives back, and what is done with it.
 
+mod best_path;
+mod compact;
+mod convert;
+mod file;
+mod form;
+mod parts;
 mod path;
+mod prune;
 mod raw;
+mod strings;
+mod topology;
+mod weight;
 
+pub use compact::CompactLattice;
+pub use form::Lattice;
+pub use parts::{PartStrings, Parts, PartsBuilder};
 pub use path::Path;
-pub use raw::{LatticeArc, LatticeWeight, RawLattice};
+pub use raw::{LatticeArc, RawLattice};
+pub use strings::Strings;
+pub use weight::LatticeWeight;

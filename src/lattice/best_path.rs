@@ -1,0 +1,152 @@
+//! Least costs through a lattice, and the path that has them.
+
+use crate::error::{Error, Result, try_reserve};
+
+use super::topology::{View, filled};
+use super::{CompactLattice, LatticeWeight, Path, RawLattice};
+
+/// Refuses an acoustic scale that is not finite.
+pub(crate) fn check_scale(acoustic_scale: f32) -> Result<()> {
+    if acoustic_scale.is_finite() {
+        return Ok(());
+    }
+    Err(Error::Argument(format!("acoustic scale is {acoustic_scale}; it must be finite")))
+}
+
+/// Least cost from the start to each state.
+pub(crate) fn forward(view: View, acoustic_scale: f32) -> Result<Vec<f64>> {
+    let mut cost = filled(view.num_states(), f64::INFINITY)?;
+    if let Some(start) = cost.first_mut() {
+        *start = 0.0;
+    }
+    for state in 0..view.num_states() {
+        for arc in view.arcs_of(state) {
+            let candidate = cost[state] + arc.weight.total(acoustic_scale);
+            let next = &mut cost[arc.next as usize];
+            *next = next.min(candidate);
+        }
+    }
+    Ok(cost)
+}
+
+/// Least cost from each state to the end, final cost included.
+pub(crate) fn backward(view: View, acoustic_scale: f32) -> Result<Vec<f64>> {
+    let mut cost = filled(view.num_states(), f64::INFINITY)?;
+    for state in (0..view.num_states()).rev() {
+        let ends = view.finals[state].total(acoustic_scale);
+        let leaves = view.arcs_of(state).iter().map(|arc| arc.weight.total(acoustic_scale) + cost[arc.next as usize]);
+        cost[state] = leaves.fold(ends, f64::min);
+    }
+    Ok(cost)
+}
+
+/// The best path: its arcs, and the state where it ends (`None` when there is no path).
+pub(crate) struct Route {
+    pub arcs: Vec<u32>,
+    pub last: Option<u32>,
+}
+
+/// Finds the path of least total. Of equal final states the lowest number is taken; from
+/// there back, of equal arcs into a state the lowest number. So the answer depends on
+/// nothing but the lattice.
+pub(crate) fn best_route(view: View, acoustic_scale: f32) -> Result<Route> {
+    let states = view.num_states();
+    let mut cost = filled(states, f64::INFINITY)?;
+    let mut best_into = filled(states, (0u32, 0u32))?;
+    let mut best: Option<(f64, u32)> = None;
+    if let Some(start) = cost.first_mut() {
+        *start = 0.0;
+    }
+    for state in 0..states {
+        let total = cost[state] + view.finals[state].total(acoustic_scale);
+        if total < best.map_or(f64::INFINITY, |(least, _)| least) {
+            best = Some((total, state as u32));
+        }
+        for arc in view.arc_range(state) {
+            let next = view.arcs[arc].next as usize;
+            let candidate = cost[state] + view.arcs[arc].weight.total(acoustic_scale);
+            if candidate < cost[next] {
+                cost[next] = candidate;
+                best_into[next] = (state as u32, arc as u32);
+            }
+        }
+    }
+    let last = best.map(|(_, state)| state);
+    let mut arcs = Vec::new();
+    let mut state = last.unwrap_or(0);
+    while state != 0 {
+        let (source, arc) = best_into[state as usize];
+        try_reserve(&mut arcs, 1, "best path")?;
+        arcs.push(arc);
+        state = source;
+    }
+    arcs.reverse();
+    Ok(Route { arcs, last })
+}
+
+impl Path {
+    fn add_cost(&mut self, weight: LatticeWeight) {
+        self.graph_cost += f64::from(weight.graph);
+        self.acoustic_cost += f64::from(weight.acoustic);
+    }
+
+    fn add_word(&mut self, word: i32) -> Result<()> {
+        if word != 0 {
+            try_reserve(&mut self.olabels, 1, "best path")?;
+            try_reserve(&mut self.frames, 1, "best path")?;
+            self.olabels.push(word);
+            self.frames.push(self.ilabels.len() as u32);
+        }
+        Ok(())
+    }
+
+    fn add_ilabels(&mut self, ilabels: &[i32]) -> Result<()> {
+        try_reserve(&mut self.ilabels, ilabels.len(), "best path")?;
+        self.ilabels.extend_from_slice(ilabels);
+        Ok(())
+    }
+}
+
+impl RawLattice {
+    /// The path with the least `graph + acoustic_scale * acoustic`, summed in binary64.
+    /// Ties: the lowest final state, and from there back the lowest arc number. Without
+    /// any path it is empty and `reached_final` false.
+    pub fn best_path(&self, acoustic_scale: f32) -> Result<Path> {
+        check_scale(acoustic_scale)?;
+        let route = best_route(self.view(), acoustic_scale)?;
+        let mut path = Path { acoustic_scale, ..Path::default() };
+        for &arc in &route.arcs {
+            let arc = &self.arcs[arc as usize];
+            path.add_word(arc.olabel)?;
+            if arc.ilabel != 0 {
+                path.add_ilabels(&[arc.ilabel])?;
+            }
+            path.add_cost(arc.weight);
+        }
+        if let Some(state) = route.last {
+            path.add_cost(self.finals[state as usize]);
+            path.reached_final = self.reached_final;
+        }
+        Ok(path)
+    }
+}
+
+impl CompactLattice {
+    /// As [`RawLattice::best_path`]; a word's frame is where its arc starts.
+    pub fn best_path(&self, acoustic_scale: f32) -> Result<Path> {
+        check_scale(acoustic_scale)?;
+        let route = best_route(self.view(), acoustic_scale)?;
+        let mut path = Path { acoustic_scale, ..Path::default() };
+        for &arc in &route.arcs {
+            path.add_word(self.arcs[arc as usize].olabel)?;
+            path.add_ilabels(self.arc_string(arc as usize))?;
+            path.add_cost(self.arcs[arc as usize].weight);
+        }
+        if let Some(state) = route.last {
+            path.add_ilabels(self.final_string(state))?;
+            path.add_cost(self.finals[state as usize]);
+            path.reached_final = self.reached_final;
+        }
+        Ok(path)
+    }
+}
