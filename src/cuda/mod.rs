@@ -1,1 +1,5 @@
-//! (room)
+//! Lanes on a GPU. Only this room names `cudarc`.
+
+mod probe;
+
+pub use probe::{DeviceInfo, devices};

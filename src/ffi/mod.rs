@@ -1,1 +1,36 @@
-//! (room)
+//! The C face, one file a handle. No algorithm lives here, and nothing may use this room.
+//!
+//! `include/koshi.h` is generated from these files by cbindgen, so the comments on exported
+//! items are written for a C reader. The rules that all of them follow stand once at the
+//! head of that header (`cbindgen.toml`). How they are kept:
+//!
+//! * every export runs inside [`guard`]: nothing unwinds, the floating-point environment is
+//!   the default one and the caller's comes back;
+//! * pointers are turned into Rust values by [`arg`], handles by [`registry`], growing
+//!   structs by [`config`]; what only one call at a time may use is [`exclusive`];
+//! * a result is written to the caller's memory last, when nothing can fail any more.
+
+// The names are C's. What a pointer must be is said once, at the head of the header.
+#![allow(non_camel_case_types, clippy::missing_safety_doc)]
+
+mod arg;
+mod callback;
+mod config;
+mod exclusive;
+mod guard;
+mod registry;
+
+// In the order of the header; blank lines keep it.
+mod version;
+
+mod error;
+
+mod log;
+
+mod cuda;
+
+pub use self::callback::koshi_drop_fn;
+pub use self::cuda::*;
+pub use self::error::*;
+pub use self::log::*;
+pub use self::version::*;

@@ -1,0 +1,106 @@
+//! Arguments from C: texts, arrays and places for results, checked before use.
+//!
+//! Null and misaligned pointers are refused; that what is not null points to what the
+//! header says is the caller's promise, so these functions are unsafe.
+
+use std::ffi::{CStr, c_char};
+use std::ptr::NonNull;
+
+use crate::error::{Error, Result};
+
+/// A text in UTF-8 that ends with NUL.
+///
+/// # Safety
+/// `pointer` is null or points to a C string that lives for `'a`.
+pub(super) unsafe fn text<'a>(pointer: *const c_char, name: &str) -> Result<&'a str> {
+    if pointer.is_null() {
+        return Err(Error::Argument(format!("{name} is NULL")));
+    }
+    // SAFETY: by this function's own promise.
+    let bytes = unsafe { CStr::from_ptr(pointer) };
+    bytes.to_str().map_err(|_| Error::Argument(format!("{name} is not valid UTF-8: {bytes:?}")))
+}
+
+/// An array of `len` elements. Null is fine where `len` is 0.
+///
+/// # Safety
+/// `pointer` is null or points to `len` elements that live for `'a` and nobody writes to.
+pub(super) unsafe fn array<'a, T>(pointer: *const T, len: usize, name: &str) -> Result<&'a [T]> {
+    if len == 0 {
+        return Ok(&[]);
+    }
+    aligned(pointer, name)?;
+    if len > isize::MAX as usize / size_of::<T>().max(1) {
+        return Err(Error::Argument(format!("{name}: {len} elements are more than memory can hold")));
+    }
+    // SAFETY: by this function's own promise; null, alignment and size were checked.
+    Ok(unsafe { std::slice::from_raw_parts(pointer, len) })
+}
+
+/// A pointer that may be read or written as `T`.
+pub(super) fn aligned<T>(pointer: *const T, name: &str) -> Result<()> {
+    if pointer.is_null() {
+        return Err(Error::Argument(format!("{name} is NULL")));
+    }
+    if !pointer.is_aligned() {
+        let align = align_of::<T>();
+        return Err(Error::Argument(format!("{name} ({pointer:p}) is not aligned to {align} bytes")));
+    }
+    Ok(())
+}
+
+/// A place for a result, written last.
+pub(super) struct Out<T>(NonNull<T>);
+
+/// A place that must be there.
+///
+/// # Safety
+/// `pointer` is null or may be written as `T` until the call returns.
+pub(super) unsafe fn out<T>(pointer: *mut T, name: &str) -> Result<Out<T>> {
+    aligned(pointer, name)?;
+    NonNull::new(pointer).map(Out).ok_or_else(|| Error::Argument(format!("{name} is NULL")))
+}
+
+/// A place that may be missing.
+///
+/// # Safety
+/// As for [`out`].
+pub(super) unsafe fn out_optional<T>(pointer: *mut T, name: &str) -> Result<Option<Out<T>>> {
+    if pointer.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: the same promise.
+    unsafe { out(pointer, name) }.map(Some)
+}
+
+impl<T> Out<T> {
+    /// Hands the result over.
+    pub(super) fn set(self, value: T) {
+        // SAFETY: not null, aligned, and writable by the promise of `out`.
+        unsafe { self.0.write(value) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn null_misaligned_and_lying_arguments_are_refused() {
+        let words = [1u32, 2];
+        let odd = words.as_ptr().wrapping_byte_add(1);
+        // SAFETY: refused before use, or pointing to locals.
+        unsafe {
+            assert!(text(std::ptr::null(), "path").is_err());
+            assert!(text(c"\xff".as_ptr(), "path").is_err());
+            assert_eq!(text(c"gr\u{fc}n".as_ptr(), "path").unwrap(), "gr\u{fc}n");
+            assert!(array::<u32>(std::ptr::null(), 1, "rows").is_err());
+            assert!(array::<u32>(std::ptr::null(), 0, "rows").unwrap().is_empty());
+            assert!(array(odd, 1, "rows").is_err());
+            assert!(array(words.as_ptr(), usize::MAX / 2, "rows").is_err());
+            assert_eq!(array(words.as_ptr(), 2, "rows").unwrap(), words);
+            assert!(out(odd.cast_mut(), "info").is_err());
+            assert!(out_optional::<u32>(std::ptr::null_mut(), "info").unwrap().is_none());
+        }
+    }
+}
