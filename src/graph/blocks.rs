@@ -27,7 +27,7 @@ pub(crate) const ESCAPE: u32 = u32::MAX;
 /// Words of padding behind the last block, so that vector code may read over the end.
 pub(crate) const PADDING_WORDS: usize = 16;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::labels::{ArcLabels, EpsilonPlaces, SparseLabels};
 use super::validate::Totals;
@@ -49,6 +49,8 @@ pub struct Graph {
     pub(crate) olabels: SparseLabels,
     pub(crate) epsilon_places: EpsilonPlaces,
     pub(crate) transitions: Option<Arc<Transitions>>,
+    /// States that cannot be reached, and states that reach no final state, once counted.
+    pub(super) out_of_reach: OnceLock<(u32, u32)>,
 }
 
 /// The header of a state's block, unpacked.

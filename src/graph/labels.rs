@@ -58,54 +58,109 @@ impl ArcLabels {
     }
 }
 
-/// Labels most of which are 0: a bitmap of the non-zero ones, their count before each
-/// word of it, and their values.
+/// A set of numbers below a bound, which can tell how many of its members are below one.
 #[derive(Debug, Default)]
-pub struct SparseLabels {
-    bits: Vec<u64>,
+pub struct Bits {
+    words: Vec<u64>,
+    /// Members before each word, once counted.
     before: Vec<u32>,
-    values: Vec<i32>,
-    len: usize,
 }
 
-impl SparseLabels {
-    /// An empty array with room for `num_arcs` labels, `num_values` of them not 0.
-    pub fn new(num_arcs: u32, num_values: u32) -> Result<SparseLabels> {
-        let mut labels = SparseLabels::default();
-        let words = num_arcs as usize / 64 + 1;
-        try_reserve(&mut labels.bits, words, "output labels")?;
-        try_reserve(&mut labels.before, words, "output labels")?;
-        try_reserve(&mut labels.values, num_values as usize, "output labels")?;
-        Ok(labels)
+impl Bits {
+    /// An empty set of numbers below `bound`.
+    pub fn new(bound: usize, what: &str) -> Result<Bits> {
+        let mut words = Vec::new();
+        try_reserve(&mut words, bound.div_ceil(64), what)?;
+        words.resize(bound.div_ceil(64), 0);
+        Ok(Bits { words, before: Vec::new() })
     }
 
-    /// Appends the label of the next arc.
-    pub fn push(&mut self, label: i32) {
-        if self.len % 64 == 0 {
-            self.bits.push(0);
-            self.before.push(self.values.len() as u32);
-        }
-        if label != 0 {
-            self.bits[self.len / 64] |= 1 << (self.len % 64);
-            self.values.push(label);
-        }
-        self.len += 1;
+    /// Adds `number`, which is below the bound.
+    pub fn set(&mut self, number: usize) {
+        self.words[number / 64] |= 1 << (number % 64);
     }
 
-    /// Label of `arc`.
-    pub fn get(&self, arc: u32) -> i32 {
-        let (word, bit) = (arc as usize / 64, arc % 64);
-        let bits = self.bits[word];
-        if bits >> bit & 1 == 0 {
-            return 0;
+    /// Whether `number` is a member.
+    pub fn get(&self, number: usize) -> bool {
+        self.words[number / 64] >> (number % 64) & 1 == 1
+    }
+
+    /// Makes [`Bits::rank`] work for the members so far.
+    pub fn count(&mut self) -> Result<()> {
+        self.before.clear();
+        try_reserve(&mut self.before, self.words.len(), "ranks")?;
+        let mut sum = 0;
+        for word in &self.words {
+            self.before.push(sum);
+            sum += word.count_ones();
         }
-        let rank = self.before[word] + (bits & ((1 << bit) - 1)).count_ones();
-        self.values[rank as usize]
+        Ok(())
+    }
+
+    /// Members below `number`.
+    pub fn rank(&self, number: usize) -> u32 {
+        let below = self.words[number / 64] & ((1 << (number % 64)) - 1);
+        self.before[number / 64] + below.count_ones()
+    }
+
+    /// Member number `rank`, counted from 0, of those from `from` on; of the other numbers
+    /// unless `members`. It has to exist.
+    pub fn select(&self, from: usize, rank: usize, members: bool) -> usize {
+        let flip = if members { 0 } else { u64::MAX };
+        let (mut word, mut rank) = (from / 64, rank);
+        let mut found = (self.words[word] ^ flip) & u64::MAX << (from % 64);
+        while rank >= found.count_ones() as usize {
+            rank -= found.count_ones() as usize;
+            word += 1;
+            found = self.words[word] ^ flip;
+        }
+        for _ in 0..rank {
+            found &= found - 1;
+        }
+        word * 64 + found.trailing_zeros() as usize
     }
 
     /// Bytes taken.
     pub fn memory(&self) -> usize {
-        self.bits.len() * 8 + self.before.len() * 4 + self.values.len() * 4
+        self.words.len() * 8 + self.before.len() * 4
+    }
+}
+
+/// Labels most of which are 0: which ones are not, and their values.
+#[derive(Debug, Default)]
+pub struct SparseLabels {
+    present: Bits,
+    values: Vec<i32>,
+}
+
+impl SparseLabels {
+    /// `num_arcs` labels, all 0 yet, with room for `num_values` that are not.
+    pub fn new(num_arcs: u32, num_values: u32) -> Result<SparseLabels> {
+        let mut values = Vec::new();
+        try_reserve(&mut values, num_values as usize, "output labels")?;
+        Ok(SparseLabels { present: Bits::new(num_arcs as usize, "output labels")?, values })
+    }
+
+    /// Sets the label of `arc`. Arcs come in ascending order, each once; `label` is not 0.
+    pub fn push(&mut self, arc: u32, label: i32) {
+        self.present.set(arc as usize);
+        self.values.push(label);
+    }
+
+    /// Makes [`SparseLabels::get`] work.
+    pub fn finish(mut self) -> Result<SparseLabels> {
+        self.present.count()?;
+        Ok(self)
+    }
+
+    /// Label of `arc`.
+    pub fn get(&self, arc: u32) -> i32 {
+        if self.present.get(arc as usize) { self.values[self.present.rank(arc as usize) as usize] } else { 0 }
+    }
+
+    /// Bytes taken.
+    pub fn memory(&self) -> usize {
+        self.present.memory() + self.values.len() * 4
     }
 }
 
@@ -114,50 +169,38 @@ impl SparseLabels {
 /// its emitting arcs first, or none but them.
 #[derive(Debug, Default)]
 pub struct EpsilonPlaces {
-    bits: Vec<u64>,
+    epsilons: Option<Bits>,
 }
 
 impl EpsilonPlaces {
     /// Places for `num_arcs` arcs, all emitting yet; nothing is kept unless `mixed`.
     pub fn new(num_arcs: u32, mixed: bool) -> Result<EpsilonPlaces> {
-        let mut bits = Vec::new();
-        if mixed {
-            let words = num_arcs as usize / 64 + 1;
-            try_reserve(&mut bits, words, "places of epsilon arcs")?;
-            bits.resize(words, 0);
-        }
-        Ok(EpsilonPlaces { bits })
+        let epsilons = if mixed { Some(Bits::new(num_arcs as usize, "places of epsilon arcs")?) } else { None };
+        Ok(EpsilonPlaces { epsilons })
     }
 
     /// Says that arc `index` of the file is an epsilon arc.
     pub fn mark(&mut self, index: u32) {
-        if let Some(word) = self.bits.get_mut(index as usize / 64) {
-            *word |= 1 << (index % 64);
+        if let Some(epsilons) = &mut self.epsilons {
+            epsilons.set(index as usize);
         }
     }
 
-    /// Index in the file of arc number `arc` of a state with `n_emit + n_eps` arcs from `first`.
+    /// Index in the file of arc number `arc` of a state with `n_emit` emitting arcs and
+    /// `n_eps` epsilon arcs from number `first` on.
     pub fn file_index(&self, first: u32, n_emit: usize, n_eps: usize, arc: u32) -> u32 {
-        if self.bits.is_empty() || n_emit == 0 || n_eps == 0 {
-            return arc;
+        match &self.epsilons {
+            Some(epsilons) if n_emit > 0 && n_eps > 0 => {
+                let place = (arc - first) as usize;
+                let (members, rank) = if place < n_emit { (false, place) } else { (true, place - n_emit) };
+                epsilons.select(first as usize, rank, members) as u32
+            }
+            _ => arc,
         }
-        let place = (arc - first) as usize;
-        let (flip, mut rank) = if place < n_emit { (u64::MAX, place) } else { (0, place - n_emit) };
-        let mut word = first as usize / 64;
-        let mut found = (self.bits[word] ^ flip) & u64::MAX << (first % 64);
-        while rank >= found.count_ones() as usize {
-            rank -= found.count_ones() as usize;
-            word += 1;
-            found = self.bits[word] ^ flip;
-        }
-        for _ in 0..rank {
-            found &= found - 1;
-        }
-        word as u32 * 64 + found.trailing_zeros()
     }
 
     /// Bytes taken.
     pub fn memory(&self) -> usize {
-        self.bits.len() * 8
+        self.epsilons.as_ref().map_or(0, Bits::memory)
     }
 }

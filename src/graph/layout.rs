@@ -1,5 +1,7 @@
 //! Lays a checked graph out in the form of `blocks.rs`.
 
+use std::sync::OnceLock;
+
 use super::blocks::{ESCAPE, Graph, HAS_EPSILONS, Header, PADDING_WORDS};
 use super::labels::{ArcLabels, EpsilonPlaces, SparseLabels};
 use super::source::{ColumnMap, Columns, Source};
@@ -28,9 +30,10 @@ impl Graph {
             totals,
             finals: layout.finals,
             ilabels: layout.ilabels,
-            olabels: layout.olabels,
+            olabels: layout.olabels.finish()?,
             epsilon_places: layout.places,
             transitions: columns.transitions().cloned(),
+            out_of_reach: OnceLock::new(),
         })
     }
 }
@@ -132,16 +135,20 @@ impl Layout {
                     bytemuck::cast_slice_mut::<u32, u16>(columns)[emitting] = column as u16;
                 }
                 self.ilabels.push(arc.ilabel);
-                self.olabels.push(arc.olabel);
+                if arc.olabel != 0 {
+                    self.olabels.push(first_arc + emitting as u32, arc.olabel);
+                }
                 emitting += 1;
             }
         }
         if (emitting, epsilons) != (n_emit as usize, n_eps as usize) {
             return Err(changed());
         }
-        for &olabel in &self.eps_olabels {
+        for (arc, &olabel) in (first_arc + n_emit..).zip(&self.eps_olabels) {
             self.ilabels.push(0);
-            self.olabels.push(olabel);
+            if olabel != 0 {
+                self.olabels.push(arc, olabel);
+            }
         }
         let cost = source.final_cost(state);
         if cost != f32::INFINITY {

@@ -1,0 +1,88 @@
+//! Graphs from files, memory and streams.
+
+use std::fs::File;
+use std::path::Path;
+
+use memmap2::Mmap;
+
+use super::blocks::Graph;
+use super::feed::{Slice, Stream};
+use super::openfst::{Kind, read_head};
+use super::records::{ConstRecords, VectorRecords};
+use super::source::{Columns, Source};
+use super::validate::check;
+use crate::error::{Error, Result};
+
+impl Graph {
+    /// Reads an OpenFst file: type `vector` or `const` (aligned or not), arc type `standard`,
+    /// with or without symbol tables (they are passed over). What follows the FST is ignored,
+    /// as by OpenFst.
+    ///
+    /// A regular file is mapped while it is read, so nobody may shorten it meanwhile;
+    /// anything else (a named pipe) is read to its end first.
+    ///
+    /// # Errors
+    /// - [`Error::Io`]: the file cannot be opened or read.
+    /// - [`Error::Format`]: the bytes are not such a file, cut short, or its counts do not fit together.
+    /// - [`Error::Unsupported`]: another type of FST or arc, which the message names.
+    /// - [`Error::Graph`]: no start state; a start or next state out of range; a negative label, or an
+    ///   input label that `columns` gives no column; a weight or final cost that is `-inf` or NaN; a
+    ///   cycle of epsilon arcs (some of its states are named); more than 2^31 - 1 states, 2^32 - 1 arcs
+    ///   or 16 GiB of state blocks.
+    /// - [`Error::NoMemory`].
+    ///
+    /// A graph without final states, with unreachable parts, or with arcs or final costs of
+    /// `+inf` (which are as good as absent) is fine; [`Graph::info`] tells.
+    pub fn read(path: impl AsRef<Path>, columns: Columns) -> Result<Graph> {
+        let path = path.as_ref();
+        let name = path.display().to_string();
+        let io = |error| Error::io(name.clone(), error);
+        let file = File::open(path).map_err(io)?;
+        let about = file.metadata().map_err(io)?;
+        let graph = if !about.is_file() {
+            from_bytes(&name, &read_all(&name, file)?, columns)
+        } else if about.len() == 0 {
+            from_bytes(&name, &[], columns)
+        } else {
+            // SAFETY: the map is read only, private to this call, and every use of its bytes is
+            // checked, so that bytes which change meanwhile can make nothing worse than an error.
+            // (A file that is cut short meanwhile ends the process; the documentation says so.)
+            let map = unsafe { Mmap::map(&file) }.map_err(io)?;
+            from_bytes(&name, &map, columns)
+        };
+        graph.map_err(|error| name_it(error, &name))
+    }
+
+    /// Reads the bytes of a file as [`Graph::read`] does.
+    pub fn from_memory(bytes: &[u8], columns: Columns) -> Result<Graph> {
+        from_bytes("memory", bytes, columns)
+    }
+
+    /// Checks a graph in memory and lays it out; errors as those of [`Graph::read`].
+    pub fn from_source(source: &impl Source, columns: Columns) -> Result<Graph> {
+        Graph::build(source, check(source, &columns)?, &columns)
+    }
+}
+
+/// Adds the file's name where the error does not have it.
+fn name_it(error: Error, name: &str) -> Error {
+    match error {
+        Error::Graph(_) | Error::NoMemory { .. } | Error::Internal(_) => error.context(name),
+        other => other,
+    }
+}
+
+fn from_bytes(name: &str, bytes: &[u8], columns: Columns) -> Result<Graph> {
+    let mut feed = Slice::new(name, bytes, 0);
+    let head = read_head(&mut feed)?;
+    match head.kind {
+        Kind::Const { .. } => Graph::from_source(&ConstRecords::new(name, &head, feed)?, columns),
+        Kind::Vector => Graph::from_source(&VectorRecords::new(&head, feed)?, columns),
+    }
+}
+
+fn read_all(name: &str, file: File) -> Result<Vec<u8>> {
+    let mut stream = Stream::new(name, file, 0);
+    stream.take_all()?;
+    Ok(stream.into_bytes())
+}
