@@ -29,7 +29,15 @@ pub struct DeviceInfo {
 /// The GPUs that can be used, or why there are none. The driver is asked once a process.
 pub fn devices() -> Result<&'static [DeviceInfo], &'static str> {
     static FOUND: OnceLock<Result<Vec<DeviceInfo>, String>> = OnceLock::new();
-    FOUND.get_or_init(probe).as_deref().map_err(String::as_str)
+    let found = FOUND.get_or_init(|| {
+        let found = probe();
+        match &found {
+            Ok(devices) => log::info!("{} GPUs, the first: {}", devices.len(), devices[0].name),
+            Err(reason) => log::info!("no GPU: {reason}"),
+        }
+        found
+    });
+    found.as_deref().map_err(String::as_str)
 }
 
 fn probe() -> Result<Vec<DeviceInfo>, String> {

@@ -74,15 +74,17 @@ fn caught(quiet: &Quiet, payload: Box<dyn Any + Send>) -> Error {
 
 #[cold]
 fn fail(err: *mut *mut koshi_error, error: &Error) -> koshi_status {
-    let status = error::status(error);
+    let _quiet = Quiet::enter();
+    let object = catch_unwind(AssertUnwindSafe(|| {
+        log::debug!("a call failed: {}", error.chain());
+        if err.is_null() { ptr::null_mut() } else { error::handle(error) }
+    }));
     if !err.is_null() {
-        let _quiet = Quiet::enter();
-        let object = catch_unwind(AssertUnwindSafe(|| error::handle(error))).unwrap_or(ptr::null_mut());
         // SAFETY: the header asks for NULL or a place for a pointer. Unaligned, so that a
         // packed struct of the caller's will do.
-        unsafe { err.write_unaligned(object) };
+        unsafe { err.write_unaligned(object.unwrap_or(ptr::null_mut())) };
     }
-    status
+    error::status(error)
 }
 
 #[cfg(test)]
