@@ -1,1 +1,127 @@
-//! (room)
+//! What a caller holds: a decoder over one graph, its channels, and where scores come from.
+
+mod backend;
+mod channel;
+mod config;
+mod decodable;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::error::{Error, Result};
+use crate::graph::Graph;
+use crate::search::Rows;
+
+use backend::Backend;
+
+pub use channel::{Canceller, Channel, ChannelState};
+pub use config::{BackendChoice, DecoderConfig};
+pub use decodable::{Decodable, MatrixDecodable};
+
+/// A graph, options, and the lanes that search it. Shared by its channels and threads.
+#[derive(Debug)]
+pub struct Decoder {
+    graph: Arc<Graph>,
+    config: DecoderConfig,
+    backend: Backend,
+    why_not_gpu: String,
+    open_channels: AtomicU32,
+}
+
+/// Rows for one channel of a batch.
+#[derive(Debug)]
+pub struct BatchItem<'a> {
+    /// The channel; distinct from those of the other items.
+    pub channel: &'a mut Channel,
+    /// Its next rows.
+    pub rows: Rows<'a>,
+    /// What became of it.
+    pub result: Result<()>,
+}
+
+impl<'a> BatchItem<'a> {
+    /// An item that is still to be done.
+    pub fn new(channel: &'a mut Channel, rows: Rows<'a>) -> BatchItem<'a> {
+        BatchItem { channel, rows, result: Ok(()) }
+    }
+}
+
+impl Decoder {
+    /// A decoder over `graph`. [`Error::Config`] names an option out of range;
+    /// [`Error::NoDevice`] if the GPU was asked for and there is none.
+    pub fn new(graph: Arc<Graph>, config: DecoderConfig) -> Result<Arc<Decoder>> {
+        config.check()?;
+        let (backend, why_not_gpu) = Backend::new(&graph, &config)?;
+        Ok(Arc::new(Decoder { graph, config, backend, why_not_gpu, open_channels: AtomicU32::new(0) }))
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &Arc<Graph> {
+        &self.graph
+    }
+
+    /// The options that the decoder was made with.
+    pub fn config(&self) -> &DecoderConfig {
+        &self.config
+    }
+
+    /// "cpu" or "cuda".
+    pub fn backend_name(&self) -> &'static str {
+        self.backend.name()
+    }
+
+    /// Why the search does not run on a GPU; empty if it does.
+    pub fn why_not_gpu(&self) -> &str {
+        &self.why_not_gpu
+    }
+
+    /// Channels that exist now.
+    pub fn num_channels(&self) -> u32 {
+        self.open_channels.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of idle working space.
+    pub fn memory(&self) -> usize {
+        self.backend.memory()
+    }
+
+    /// A new channel; [`Error::Limit`] when `max_channels` exist.
+    pub fn new_channel(self: &Arc<Self>) -> Result<Channel> {
+        let most = self.config.max_channels;
+        let one_more = |open: u32| (open < most).then_some(open + 1);
+        if self.open_channels.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_err() {
+            return Err(Error::Limit(format!("all {most} channels of the decoder exist already")));
+        }
+        match self.backend.new_channel() {
+            Ok(lane) => Ok(Channel::new(Arc::clone(self), lane)),
+            Err(error) => {
+                self.channel_closed();
+                Err(error)
+            }
+        }
+    }
+
+    fn channel_closed(&self) {
+        self.open_channels.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Advances distinct channels of this decoder, one batch over the lanes. Each item gets its
+    /// own result; a failing one does not touch the others.
+    pub fn advance(&self, items: &mut [BatchItem<'_>]) {
+        let mut batch = Vec::with_capacity(items.len());
+        let mut origins = Vec::with_capacity(items.len());
+        for (at, item) in items.iter_mut().enumerate() {
+            item.result = item.channel.check_open();
+            if item.result.is_ok() {
+                origins.push(at);
+                batch.push(item.channel.work(item.rows));
+            }
+        }
+        self.backend.advance(&mut batch);
+        let results: Vec<Result<()>> = batch.into_iter().map(|work| work.result).collect();
+        for (at, result) in origins.into_iter().zip(results) {
+            items[at].channel.note(&result);
+            items[at].result = result;
+        }
+    }
+}

@@ -58,6 +58,11 @@ impl Default for RawLattice {
 }
 
 impl RawLattice {
+    /// A lattice without states, made at `acoustic_scale`.
+    pub fn empty(acoustic_scale: f32) -> RawLattice {
+        RawLattice { acoustic_scale, ..RawLattice::default() }
+    }
+
     /// The lattice of states and arcs in any order: sorted (a sorted input keeps its
     /// order; else of the states that may come next the lowest number comes first),
     /// trimmed, the start renumbered 0. Arcs of a state keep their order. Arcs and final

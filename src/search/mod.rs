@@ -1,5 +1,26 @@
-//! What a search is, for every backend.
+//! What a search is, for every backend: options, rules, the trace and its backward pass.
+//!
+//! Definitions used throughout, costs being negative natural logs:
+//! `ac = -(acoustic_scale * ll)`, `candidate = a(src) + (weight + ac)` for an emitting arc and
+//! `alpha(src) + weight` for an epsilon arc; `theta` bounds the candidates of a frame; a link's
+//! `extra = candidate - alpha(dst)`. All of it is IEEE binary32, one rounding an operation.
 
+mod backtrace;
+mod capacity;
 mod config;
+mod emission;
+mod ends;
+mod lanes;
+mod rows;
+mod stats;
+mod trace;
 
+pub use backtrace::{Backpointers, Place, Step, best_path, stable_words};
+pub use capacity::largest_fitting;
 pub use config::SearchConfig;
+pub use emission::Emission;
+pub use ends::Ends;
+pub use lanes::{LaneChannel, LaneWork, Lanes};
+pub use rows::{Rows, scale_row};
+pub use stats::SearchStats;
+pub use trace::{EPSILON, Mark, Trace, TraceLink};

@@ -1,0 +1,215 @@
+//! One time of the search: candidates to tokens and links (pass 2), closure, emission.
+
+use crate::error::{Error, Result, try_reserve};
+use crate::graph::{Graph, HAS_EPSILONS, Header};
+use crate::search::{EPSILON, SearchConfig, largest_fitting};
+
+use super::expand::{Candidates, prefetch};
+use super::hash::StateHash;
+use super::levels::LevelQueue;
+use super::window::{Link, NONE, Window};
+
+/// Working space of a thread while it advances a channel. Nothing of a channel is kept in it
+/// between frames.
+pub(super) struct Scratch {
+    pub hash: StateHash,
+    pub candidates: Candidates,
+    /// Scaled acoustic costs of the present row.
+    pub row_costs: Vec<f32>,
+    pub levels: LevelQueue,
+    /// For selections.
+    pub room: Vec<f32>,
+    pub backward: super::backward::Room,
+}
+
+impl Scratch {
+    pub fn new(max_level: u32) -> Result<Scratch> {
+        Ok(Scratch {
+            hash: StateHash::new(),
+            candidates: Candidates::default(),
+            row_costs: Vec::new(),
+            levels: LevelQueue::new(max_level)?,
+            room: Vec::new(),
+            backward: super::backward::Room::default(),
+        })
+    }
+
+    pub fn memory(&self) -> usize {
+        self.hash.memory()
+            + self.candidates.memory()
+            + self.levels.memory()
+            + (self.row_costs.capacity() + self.room.capacity()) * 4
+            + self.backward.memory()
+    }
+}
+
+/// What became of a time.
+pub(super) struct Settled {
+    /// The bound that held in the end.
+    pub theta: f32,
+    /// Epsilon arcs looked at.
+    pub arcs: u64,
+    /// Whether a capacity tightened theta.
+    pub capacity_held: bool,
+}
+
+/// Turns the candidates of a time into tokens and links at the end of `window`, closes them
+/// under epsilon arcs, and applies the capacities. The window's parts from `end()` on hold the
+/// new time; on an error the caller cuts them off. `frame` is `None` at time 0, where the only
+/// candidate is the start state, which no link leads to.
+pub(super) fn settle(
+    graph: &Graph,
+    config: &SearchConfig,
+    frame: Option<u64>,
+    mut theta: f32,
+    scratch: &mut Scratch,
+    window: &mut Window,
+) -> Result<Settled> {
+    let end = window.end();
+    let mut capacity_held = false;
+    let mut arcs = 0;
+    let fit = |theta: f32, costs: &mut Vec<f32>, capacity: u64, what: &'static str| -> Result<Option<f32>> {
+        let bound = usize::try_from(capacity).unwrap_or(usize::MAX);
+        if costs.len() <= bound {
+            return Ok(None);
+        }
+        costs.retain(|&cost| cost <= theta);
+        if costs.len() <= bound {
+            return Ok(None);
+        }
+        let too_many = Error::Capacity { frame: frame.unwrap_or(0), what, capacity };
+        largest_fitting(costs, bound).map(Some).ok_or(too_many)
+    };
+    let mut last_struck = ("candidates", config.candidate_capacity);
+
+    if scratch.candidates.len() as u64 > config.candidate_capacity {
+        scratch.room.clear();
+        scratch.room.extend_from_slice(&scratch.candidates.costs);
+        if let Some(tighter) = fit(theta, &mut scratch.room, config.candidate_capacity, "candidates")? {
+            theta = tighter;
+            capacity_held = true;
+        }
+    }
+    // Tokens first, then links, until both fit: theta only falls, so this ends.
+    loop {
+        window.cut(end);
+        insert(graph, theta, scratch, window)?;
+        if window.states.len() == end.tokens {
+            // With negative epsilon weights a bound on tokens or links may lie below every
+            // candidate.
+            let (what, capacity) = last_struck;
+            return Err(Error::Capacity { frame: frame.unwrap_or(0), what, capacity });
+        }
+        if frame.is_none() {
+            window.links.truncate(end.links);
+            window.heads[end.tokens] = NONE;
+        }
+        arcs += close(graph, theta, scratch, window, end.tokens)?;
+
+        if (window.states.len() - end.tokens) as u64 > config.token_capacity {
+            scratch.room.clear();
+            scratch.room.extend_from_slice(&window.alphas[end.tokens..]);
+            if let Some(tighter) = fit(theta, &mut scratch.room, config.token_capacity, "tokens")? {
+                theta = tighter;
+                capacity_held = true;
+                last_struck = ("tokens", config.token_capacity);
+                continue;
+            }
+        }
+        if (window.links.len() - end.links) as u64 > config.link_capacity {
+            scratch.room.clear();
+            scratch.room.extend(window.links[end.links..].iter().map(|link| link.cost));
+            if let Some(tighter) = fit(theta, &mut scratch.room, config.link_capacity, "links")? {
+                theta = tighter;
+                capacity_held = true;
+                last_struck = ("links", config.link_capacity);
+                continue;
+            }
+        }
+        return Ok(Settled { theta, arcs, capacity_held });
+    }
+}
+
+/// Pass 2: all candidates within theta become links, their states tokens.
+fn insert(graph: &Graph, theta: f32, scratch: &mut Scratch, window: &mut Window) -> Result<()> {
+    let Scratch { hash, candidates, levels, .. } = scratch;
+    let count = candidates.len();
+    hash.start(count)?;
+    levels.clear();
+    window.reserve(count, count)?;
+    if window.links.len() + count >= EPSILON as usize {
+        return Err(Error::Limit("more links between two prunings than 2^31".into()));
+    }
+    let first_token = window.states.len();
+    let Candidates { costs, dsts, srcs, arcs } = candidates;
+    for (((&cost, &dst), &src), &arc) in costs.iter().zip(&*dsts).zip(&*srcs).zip(&*arcs) {
+        if cost <= theta {
+            let (token, new) = hash.find_or_insert(dst & !HAS_EPSILONS, (window.states.len() - first_token) as u32);
+            let head = if new {
+                window.states.push(dst);
+                window.alphas.push(cost);
+                window.heads.push(NONE);
+                if dst & HAS_EPSILONS != 0 {
+                    prefetch(graph.words(), dst & !HAS_EPSILONS);
+                }
+                NONE
+            } else {
+                let at = first_token + token as usize;
+                window.alphas[at] = window.alphas[at].min(cost);
+                window.heads[at]
+            };
+            window.heads[first_token + token as usize] = window.links.len() as u32;
+            window.links.push(Link { src, arc, cost, next: head });
+        }
+    }
+    for (token, &state) in window.states[first_token..].iter().enumerate() {
+        if state & HAS_EPSILONS != 0 {
+            levels.push(Header::unpack(graph.words(), state & !HAS_EPSILONS).level, token as u32)?;
+        }
+    }
+    Ok(())
+}
+
+/// Follows epsilon arcs to the fixpoint. By ascending level: when a token's turn comes, its
+/// cost is final, so each is expanded once. Returns the number of arcs looked at.
+fn close(graph: &Graph, theta: f32, scratch: &mut Scratch, window: &mut Window, first_token: usize) -> Result<u64> {
+    let words = graph.words();
+    let mut looked_at = 0;
+    while let Some(token) = scratch.levels.pop() {
+        try_reserve(&mut window.closed, 1, "tokens")?;
+        window.closed.push(token);
+        let at = first_token + token as usize;
+        let state = graph.state(window.states[at] & !HAS_EPSILONS);
+        let alpha = window.alphas[at];
+        let first_arc = state.header.first_arc + state.header.n_emit as u32;
+        looked_at += state.eps_weights.len() as u64;
+        for (place, (&weight, &dst)) in state.eps_weights.iter().zip(state.eps_dsts).enumerate() {
+            let cost = alpha + weight;
+            if cost > theta {
+                continue;
+            }
+            let tokens = window.states.len() - first_token;
+            if scratch.hash.is_full(tokens) {
+                let states: Vec<u32> = window.states[first_token..].iter().map(|s| s & !HAS_EPSILONS).collect();
+                scratch.hash.grow(&states)?;
+            }
+            window.reserve(1, 1)?;
+            let (to, new) = scratch.hash.find_or_insert(dst & !HAS_EPSILONS, tokens as u32);
+            let to_at = first_token + to as usize;
+            if new {
+                window.states.push(dst);
+                window.alphas.push(cost);
+                window.heads.push(NONE);
+                if dst & HAS_EPSILONS != 0 {
+                    scratch.levels.push(Header::unpack(words, dst & !HAS_EPSILONS).level, to)?;
+                }
+            } else {
+                window.alphas[to_at] = window.alphas[to_at].min(cost);
+            }
+            let link = Link { src: token | EPSILON, arc: first_arc + place as u32, cost, next: window.heads[to_at] };
+            window.heads[to_at] = window.links.len() as u32;
+            window.links.push(link);
+        }
+    }
+    Ok(looked_at)
+}

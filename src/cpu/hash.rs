@@ -1,0 +1,143 @@
+//! Graph state → token of the present time: open addressing, emptied in constant time.
+//!
+//! A slot is live if its tag carries the present epoch, so starting a frame is a matter of
+//! counting up. The tag's low bits are the token; as many as the table's size needs.
+
+use crate::error::{Error, Result};
+
+#[derive(Clone, Copy)]
+struct Slot {
+    state: u32,
+    tag: u32,
+}
+
+/// The table. Its size follows the number of tokens expected in a frame, so that it stays in
+/// the first-level cache when they are few.
+pub(super) struct StateHash {
+    slots: Vec<Slot>,
+    /// Low bits of a tag that hold the token.
+    token_bits: u32,
+    epoch: u32,
+    /// Slots in use for this frame: a power of two.
+    size: usize,
+    home_shift: u32,
+}
+
+const LEAST_SIZE: usize = 64;
+const MOST_SIZE: usize = 1 << 31;
+
+impl StateHash {
+    pub(super) fn new() -> StateHash {
+        StateHash { slots: Vec::new(), token_bits: 0, epoch: 0, size: 0, home_shift: 0 }
+    }
+
+    /// Empties the table and makes it fit about `expected` tokens: three slots each.
+    pub(super) fn start(&mut self, expected: usize) -> Result<()> {
+        let size = expected.saturating_mul(3).clamp(LEAST_SIZE, MOST_SIZE).next_power_of_two();
+        if size > self.slots.len() {
+            let mut slots = Vec::new();
+            slots
+                .try_reserve_exact(size)
+                .map_err(|_| Error::NoMemory { what: "state hash".into(), asked: (size * size_of::<Slot>()) as u64 })?;
+            slots.resize(size, Slot { state: 0, tag: 0 });
+            self.slots = slots;
+            self.token_bits = size.trailing_zeros();
+            self.epoch = 0;
+        }
+        self.size = size;
+        self.home_shift = 32 - size.trailing_zeros();
+        self.epoch += 1;
+        if u64::from(self.epoch) << self.token_bits > u64::from(u32::MAX) {
+            self.slots.fill(Slot { state: 0, tag: 0 });
+            self.epoch = 1;
+        }
+        Ok(())
+    }
+
+    /// The token of `state`, and whether it is new: then it is `next`, the number of tokens so
+    /// far. The caller keeps `next` below what [`StateHash::is_full`] allows.
+    #[inline(always)]
+    pub(super) fn find_or_insert(&mut self, state: u32, next: u32) -> (u32, bool) {
+        let mask = self.size - 1;
+        let mut at = (state.wrapping_mul(0x9e37_79b1) >> self.home_shift) as usize & mask;
+        let token_mask = (1u32 << self.token_bits) - 1;
+        loop {
+            debug_assert!(at < self.slots.len());
+            // SAFETY: `at <= mask < size <= slots.len()`.
+            let slot = unsafe { self.slots.get_unchecked_mut(at) };
+            if slot.tag >> self.token_bits != self.epoch {
+                *slot = Slot { state, tag: self.epoch << self.token_bits | next };
+                return (next, true);
+            }
+            if slot.state == state {
+                return (slot.tag & token_mask, false);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// Whether a further token would load the table above three quarters.
+    #[inline(always)]
+    pub(super) fn is_full(&self, tokens: usize) -> bool {
+        tokens + 1 > self.size / 4 * 3
+    }
+
+    /// Moves to a table twice the size; `states` are the tokens so far, in order.
+    #[cold]
+    pub(super) fn grow(&mut self, states: &[u32]) -> Result<()> {
+        if self.size >= MOST_SIZE {
+            return Err(Error::Limit("more tokens at one time than 2^30".into()));
+        }
+        self.start(self.size / 2)?; // three times this passes the present size
+        for (token, &state) in states.iter().enumerate() {
+            self.find_or_insert(state, token as u32);
+        }
+        Ok(())
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.slots.len() * size_of::<Slot>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn equals_a_map_over_many_frames() {
+        let mut hash = StateHash::new();
+        let mut seed = 7u64;
+        for frame in 0..3_000usize {
+            let count = 1 + frame % 97;
+            hash.start(count / 4).unwrap();
+            let mut map: HashMap<u32, u32> = HashMap::new();
+            let mut states = Vec::new();
+            for _ in 0..count * 3 {
+                seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                let state = (seed >> 40) as u32 % 200;
+                if hash.is_full(states.len()) {
+                    hash.grow(&states).unwrap();
+                }
+                let (token, new) = hash.find_or_insert(state, states.len() as u32);
+                assert_eq!(new, !map.contains_key(&state));
+                assert_eq!(token, *map.entry(state).or_insert(states.len() as u32));
+                if new {
+                    states.push(state);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn epochs_wrap() {
+        let mut hash = StateHash::new();
+        hash.start(1 << 14).unwrap(); // 65,536 slots: 16 bits of epoch
+        for _ in 0..70_000 {
+            hash.start(1).unwrap();
+            assert_eq!(hash.find_or_insert(5, 0), (0, true));
+            assert_eq!(hash.find_or_insert(5, 1), (0, false));
+        }
+    }
+}

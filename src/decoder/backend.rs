@@ -1,0 +1,67 @@
+//! Picks the backend, and hands work to it.
+
+use std::sync::Arc;
+
+use crate::cpu::{CpuLanes, LentChannel};
+use crate::error::{Error, Result};
+use crate::graph::Graph;
+use crate::search::{LaneChannel, LaneWork, Lanes};
+
+use super::config::{BackendChoice, DecoderConfig};
+
+/// The backend of a decoder.
+#[derive(Debug)]
+pub(super) enum Backend {
+    Cpu(CpuLanes),
+}
+
+/// A backend's channel.
+pub(super) type BackendChannel = LentChannel;
+
+impl Backend {
+    /// The backend that `config` asks for, and why it is not the GPU if that could have been.
+    pub fn new(graph: &Arc<Graph>, config: &DecoderConfig) -> Result<(Backend, String)> {
+        let why_not = match config.backend {
+            BackendChoice::Cpu => "the CPU was asked for".to_string(),
+            BackendChoice::Auto => why_no_gpu(),
+            BackendChoice::Cuda => return Err(Error::NoDevice(why_no_gpu())),
+        };
+        let (lanes, threads) = (config.num_lanes as usize, config.num_threads as usize);
+        let lanes = CpuLanes::new(Arc::clone(graph), config.search, lanes, threads)?;
+        Ok((Backend::Cpu(lanes), why_not))
+    }
+
+    pub fn new_channel(&self) -> Result<BackendChannel> {
+        match self {
+            Backend::Cpu(lanes) => lanes.new_channel(),
+        }
+    }
+
+    pub fn advance(&self, batch: &mut [LaneWork<'_, BackendChannel>]) {
+        match self {
+            Backend::Cpu(lanes) => lanes.advance(batch),
+        }
+    }
+
+    pub fn name(&self) -> &'static str {
+        match self {
+            Backend::Cpu(_) => "cpu",
+        }
+    }
+
+    pub fn memory(&self) -> usize {
+        match self {
+            Backend::Cpu(lanes) => lanes.memory(),
+        }
+    }
+}
+
+/// Why no GPU is used.
+fn why_no_gpu() -> String {
+    "this build has no GPU lanes".to_string()
+}
+
+/// So that callers need not name the trait.
+pub(super) fn as_lane(channel: &mut BackendChannel) -> &mut dyn LaneChannel {
+    channel
+}

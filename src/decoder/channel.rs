@@ -1,0 +1,251 @@
+//! A channel: one utterance after another, from rows to words and lattices.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{Error, Result, try_reserve};
+use crate::lattice::{Path, RawLattice};
+use crate::search::{LaneChannel, LaneWork, Rows, SearchStats};
+
+use super::Decoder;
+use super::backend::{BackendChannel, as_lane};
+use super::decodable::Decodable;
+
+/// Where a channel stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChannelState {
+    /// Made, not begun.
+    New,
+    /// Takes rows.
+    Open,
+    /// Finished; results can be asked for.
+    Finished,
+}
+
+/// A failure that every further push of the utterance is answered with.
+#[derive(Clone, Copy, Debug)]
+enum Failure {
+    Scores { frame: u64, column: usize, value: f32 },
+    NoTokens { frame: u64 },
+    Capacity { frame: u64, what: &'static str, capacity: u64 },
+    Cancelled,
+}
+
+impl Failure {
+    /// The lasting failure behind an error, if it is one.
+    fn of(error: &Error) -> Option<Failure> {
+        match *error.root() {
+            Error::Scores { frame, column, value } => Some(Failure::Scores { frame, column, value }),
+            Error::NoTokens { frame } => Some(Failure::NoTokens { frame }),
+            Error::Capacity { frame, what, capacity } => Some(Failure::Capacity { frame, what, capacity }),
+            Error::Cancelled => Some(Failure::Cancelled),
+            _ => None,
+        }
+    }
+
+    fn error(self) -> Error {
+        match self {
+            Failure::Scores { frame, column, value } => Error::Scores { frame, column, value },
+            Failure::NoTokens { frame } => Error::NoTokens { frame },
+            Failure::Capacity { frame, what, capacity } => Error::Capacity { frame, what, capacity },
+            Failure::Cancelled => Error::Cancelled,
+        }
+    }
+}
+
+/// Sets a channel's cancel flag from any thread, without exclusive use of the channel.
+#[derive(Clone, Debug)]
+pub struct Canceller(Arc<AtomicBool>);
+
+impl Canceller {
+    /// The channel stops before its next frame; pushes answer [`Error::Cancelled`] until `begin`.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// One utterance at a time. Needs exclusive use; may move between threads.
+#[derive(Debug)]
+pub struct Channel {
+    decoder: Arc<Decoder>,
+    lane: BackendChannel,
+    state: ChannelState,
+    failure: Option<Failure>,
+    cancelled: Arc<AtomicBool>,
+    /// A row on its way from a decodable.
+    row: Vec<f32>,
+}
+
+impl Channel {
+    pub(super) fn new(decoder: Arc<Decoder>, lane: BackendChannel) -> Channel {
+        let cancelled = Arc::new(AtomicBool::new(false));
+        Channel { decoder, lane, state: ChannelState::New, failure: None, cancelled, row: Vec::new() }
+    }
+
+    /// The decoder that made the channel.
+    pub fn decoder(&self) -> &Arc<Decoder> {
+        &self.decoder
+    }
+
+    /// Where the channel stands.
+    pub fn state(&self) -> ChannelState {
+        self.state
+    }
+
+    /// Something to cancel the channel with while it is at work.
+    pub fn canceller(&self) -> Canceller {
+        Canceller(Arc::clone(&self.cancelled))
+    }
+
+    /// A new utterance, from any state; results of the last one are gone.
+    pub fn begin(&mut self) -> Result<()> {
+        self.state = ChannelState::New;
+        self.failure = None;
+        self.cancelled.store(false, Ordering::Relaxed);
+        as_lane(&mut self.lane).begin()?;
+        self.state = ChannelState::Open;
+        Ok(())
+    }
+
+    /// Whether rows may come: [`Error::State`] when not open, else the lasting failure if there is one.
+    pub(super) fn check_open(&self) -> Result<()> {
+        match self.state {
+            ChannelState::New => return Err(Error::State("the channel has not begun".into())),
+            ChannelState::Finished => return Err(Error::State("the channel is finished".into())),
+            ChannelState::Open => {}
+        }
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        self.failure.map_or(Ok(()), |failure| Err(failure.error()))
+    }
+
+    fn check_begun(&self) -> Result<()> {
+        match self.state {
+            ChannelState::New => Err(Error::State("the channel has not begun".into())),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn work<'a>(&'a mut self, rows: Rows<'a>) -> LaneWork<'a, BackendChannel> {
+        LaneWork::new(&mut self.lane, rows, &self.cancelled)
+    }
+
+    /// Remembers a failure that lasts.
+    pub(super) fn note(&mut self, result: &Result<()>) {
+        if let Err(error) = result {
+            self.failure = self.failure.or(Failure::of(error));
+        }
+    }
+
+    /// Searches all `rows` before it returns. On an error everything before the failing frame is
+    /// kept: [`Error::Shape`], [`Error::Scores`], [`Error::NoTokens`], [`Error::Capacity`],
+    /// [`Error::Limit`], [`Error::Cancelled`], [`Error::State`].
+    pub fn push(&mut self, rows: Rows<'_>) -> Result<()> {
+        self.check_open()?;
+        let decoder = Arc::clone(&self.decoder);
+        let mut batch = [self.work(rows)];
+        decoder.backend.advance(&mut batch);
+        let [work] = batch;
+        let result = work.result;
+        self.note(&result);
+        result
+    }
+
+    /// Pulls frames from `decodable` while they are ready, at most `max_frames` of them, and
+    /// returns how many were searched (Kaldi's `AdvanceDecoding`).
+    pub fn advance(&mut self, decodable: &mut dyn Decodable, max_frames: Option<u64>) -> Result<u64> {
+        self.check_open()?;
+        let dim = decodable.num_columns()?;
+        self.decoder.graph().check_width(dim)?;
+        let mut row = std::mem::take(&mut self.row);
+        row.clear();
+        let outcome = try_reserve(&mut row, dim, "row").and_then(|()| {
+            row.resize(dim, 0.0);
+            self.pull(decodable, max_frames.unwrap_or(u64::MAX), &mut row)
+        });
+        self.row = row;
+        outcome
+    }
+
+    fn pull(&mut self, decodable: &mut dyn Decodable, max_frames: u64, row: &mut [f32]) -> Result<u64> {
+        let mut done = 0;
+        while done < max_frames {
+            let frame = self.num_frames();
+            if frame >= decodable.num_frames_ready()? {
+                break;
+            }
+            // Columns that nothing reads hold what is always allowed.
+            row.fill(f32::NEG_INFINITY);
+            let lane = &self.lane;
+            decodable.fill_row(frame, &|needed| lane.mark_columns(needed), row)?;
+            self.push(Rows::new(row, 1, row.len(), row.len())?)?;
+            done += 1;
+        }
+        Ok(done)
+    }
+
+    /// No more rows will come. The lattice and best path then stand until the next `begin`.
+    pub fn finish(&mut self) -> Result<()> {
+        self.check_begun()?;
+        self.state = ChannelState::Finished;
+        Ok(())
+    }
+
+    /// Makes pushes answer [`Error::Cancelled`] until the next `begin`.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Frames searched since `begin`.
+    pub fn num_frames(&self) -> u64 {
+        match self.state {
+            ChannelState::New => 0,
+            _ => self.lane.num_frames(),
+        }
+    }
+
+    /// Whether a token of the last time is final.
+    pub fn reached_final(&self) -> Result<bool> {
+        self.check_begun()?;
+        Ok(self.lane.reached_final())
+    }
+
+    /// Cost of the best final token above the best token; `+inf` where none is final.
+    pub fn final_relative_cost(&self) -> Result<f32> {
+        self.check_begun()?;
+        Ok(self.lane.final_relative_cost())
+    }
+
+    /// The best path now: to the best final token if `use_final` and one is reached, else to the best token.
+    pub fn best_path(&self, use_final: bool) -> Result<Path> {
+        self.check_begun()?;
+        self.lane.best_path(use_final)
+    }
+
+    /// The best path to the best token, and how many of its words can no longer change.
+    pub fn partial(&self) -> Result<(Path, usize)> {
+        self.check_begun()?;
+        let path = self.lane.best_path(false)?;
+        let stable = self.lane.stable_words().min(path.olabels.len());
+        Ok((path, stable))
+    }
+
+    /// The raw lattice now; before `finish` it is what `finish` would give if no more rows came.
+    pub fn lattice(&mut self, use_final: bool) -> Result<RawLattice> {
+        self.check_begun()?;
+        as_lane(&mut self.lane).lattice(use_final)
+    }
+
+    /// Counts since `begin`.
+    pub fn stats(&self) -> Result<SearchStats> {
+        self.check_begun()?;
+        Ok(self.lane.stats())
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        self.decoder.channel_closed();
+    }
+}

@@ -1,0 +1,71 @@
+//! The options of a decoder: those of the search, and what it may use of the machine.
+
+use crate::error::{Error, Result};
+use crate::search::SearchConfig;
+
+/// Where a decoder computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackendChoice {
+    /// The GPU if one is usable, else the CPU.
+    Auto,
+    /// The CPU.
+    Cpu,
+    /// The GPU, or an error.
+    Cuda,
+}
+
+/// Options of a decoder.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DecoderConfig {
+    /// Options of the search.
+    pub search: SearchConfig,
+    /// Where to compute.
+    pub backend: BackendChoice,
+    /// Index of the GPU, from 0.
+    pub device: u32,
+    /// Channels that may be advanced at the same time. At least 1.
+    pub num_lanes: u32,
+    /// Threads of the CPU backend over which a batch is spread. At least 1.
+    pub num_threads: u32,
+    /// Channels that may exist at the same time. At least 1.
+    pub max_channels: u32,
+    /// Seconds from one row to the next, subsampling included. Finite, above 0.
+    pub frame_shift: f64,
+}
+
+impl Default for DecoderConfig {
+    fn default() -> DecoderConfig {
+        let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+        DecoderConfig {
+            search: SearchConfig::default(),
+            backend: BackendChoice::Auto,
+            device: 0,
+            num_lanes: threads.max(16),
+            num_threads: threads,
+            max_channels: u32::MAX,
+            frame_shift: 0.01,
+        }
+    }
+}
+
+impl DecoderConfig {
+    /// More threads or lanes than this are refused rather than tried.
+    const MOST: u32 = 1 << 16;
+
+    /// Refuses values outside their ranges, naming the option.
+    pub fn check(&self) -> Result<()> {
+        self.search.check()?;
+        for (name, value) in [("num_lanes", self.num_lanes), ("num_threads", self.num_threads)] {
+            if value == 0 || value > Self::MOST {
+                return Err(Error::Config(format!("{name} is {value}; it must be 1 to {}", Self::MOST)));
+            }
+        }
+        if self.max_channels == 0 {
+            return Err(Error::Config("max_channels is 0; it must be at least 1".into()));
+        }
+        if !(self.frame_shift.is_finite() && self.frame_shift > 0.0) {
+            return Err(Error::Config(format!("frame_shift is {}; it must be finite and above 0", self.frame_shift)));
+        }
+        Ok(())
+    }
+}

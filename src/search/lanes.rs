@@ -1,0 +1,71 @@
+//! What every backend offers: channels, and lanes that advance them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{Error, Result};
+use crate::lattice::{Path, RawLattice};
+
+use super::{Rows, SearchStats};
+
+/// The search state of one utterance, held by a backend.
+pub trait LaneChannel: Send {
+    /// Starts a new utterance: one token at the start state, and its closure.
+    fn begin(&mut self) -> Result<()>;
+    /// Frames searched since `begin`.
+    fn num_frames(&self) -> u64;
+    /// Sets the entry of each column that an emitting token would read in the next frame.
+    fn mark_columns(&self, needed: &mut [bool]);
+    /// Whether a token of the last time is final.
+    fn reached_final(&self) -> bool {
+        self.final_relative_cost() < f32::INFINITY
+    }
+    /// Cost of the best final token above the best token; `+inf` where none is final.
+    fn final_relative_cost(&self) -> f32;
+    /// The best path now, to a final state if asked for and reached.
+    fn best_path(&self, use_final: bool) -> Result<Path>;
+    /// How many words of the best path can no longer change.
+    fn stable_words(&self) -> usize;
+    /// The raw lattice now.
+    fn lattice(&mut self, use_final: bool) -> Result<RawLattice>;
+    /// Counts since `begin`.
+    fn stats(&self) -> SearchStats;
+}
+
+/// Rows for one channel of a batch, and what became of them.
+pub struct LaneWork<'a, C> {
+    /// The channel, begun.
+    pub channel: &'a mut C,
+    /// Its next rows.
+    pub rows: Rows<'a>,
+    /// Looked at before every frame.
+    pub cancelled: &'a AtomicBool,
+    /// Rows that were searched.
+    pub frames_done: usize,
+    /// Why it stopped before the last row, if it did; the channel holds everything up to there.
+    pub result: Result<()>,
+}
+
+impl<'a, C> LaneWork<'a, C> {
+    /// Work that is still to be done.
+    pub fn new(channel: &'a mut C, rows: Rows<'a>, cancelled: &'a AtomicBool) -> Self {
+        LaneWork { channel, rows, cancelled, frames_done: 0, result: Ok(()) }
+    }
+
+    /// [`Error::Cancelled`] once the flag is set.
+    pub fn check_cancelled(&self) -> Result<()> {
+        if self.cancelled.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
+    }
+}
+
+/// A backend: makes channels and advances them in batches. Channels of a batch are distinct,
+/// and what becomes of one does not depend on the others.
+pub trait Lanes: Send + Sync {
+    /// The backend's channel.
+    type Channel: LaneChannel;
+    /// A channel that has not begun.
+    fn new_channel(&self) -> Result<Self::Channel>;
+    /// Advances all items by all of their rows, or as far as they go.
+    fn advance(&self, batch: &mut [LaneWork<'_, Self::Channel>]);
+    /// Channels that can be advanced at the same time.
+    fn num_lanes(&self) -> usize;
+}

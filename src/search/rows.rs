@@ -1,0 +1,134 @@
+//! Rows of log-likelihoods: how a caller's memory is looked at, checked and scaled.
+
+use crate::error::{Error, Result};
+
+/// A borrowed matrix of log-likelihoods, `frames` rows of `dim` columns, `stride` elements apart.
+/// Elements between `dim` and `stride` are never read.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<'a> {
+    data: &'a [f32],
+    frames: usize,
+    dim: usize,
+    stride: usize,
+}
+
+impl<'a> Rows<'a> {
+    /// A view of `data`, which must hold `(frames - 1) * stride + dim` elements.
+    pub fn new(data: &'a [f32], frames: usize, dim: usize, stride: usize) -> Result<Rows<'a>> {
+        if stride < dim {
+            return Err(Error::Shape(format!("stride {stride} is below the width {dim}")));
+        }
+        let needed = Rows::elements(frames, dim, stride);
+        if needed.is_none_or(|needed| needed > data.len()) {
+            return Err(Error::Shape(format!(
+                "{frames} rows of {dim} columns at stride {stride} do not fit {} elements",
+                data.len()
+            )));
+        }
+        Ok(Rows { data, frames, dim, stride })
+    }
+
+    /// Elements that such a matrix spans, `None` where the count overflows.
+    pub fn elements(frames: usize, dim: usize, stride: usize) -> Option<usize> {
+        match frames.checked_sub(1) {
+            None => Some(0),
+            Some(gaps) => gaps.checked_mul(stride)?.checked_add(dim),
+        }
+    }
+
+    /// Rows without padding.
+    pub fn dense(data: &'a [f32], dim: usize) -> Result<Rows<'a>> {
+        let frames = data.len().checked_div(dim).unwrap_or(0);
+        Rows::new(data, frames, dim, dim)
+    }
+
+    /// Number of rows.
+    pub fn frames(&self) -> usize {
+        self.frames
+    }
+
+    /// Number of columns.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// Row `frame`.
+    pub fn row(&self, frame: usize) -> &'a [f32] {
+        let start = frame * self.stride;
+        &self.data[start..start + self.dim]
+    }
+
+    /// Rows `from..from + count`, as far as they are there.
+    pub fn slice(&self, from: usize, count: usize) -> Rows<'a> {
+        let from = from.min(self.frames);
+        let frames = count.min(self.frames - from);
+        let start = (from * self.stride).min(self.data.len());
+        Rows { data: &self.data[start..], frames, dim: self.dim, stride: self.stride }
+    }
+}
+
+/// Writes `-(scale * ll)` of each column to `costs`, `+inf` for a log-likelihood of `-inf`.
+///
+/// NaN, `+inf`, and values whose scaled cost would be `-inf` are refused; the least such
+/// column is named. `costs` has at least the length of `row`.
+pub fn scale_row(row: &[f32], scale: f32, frame: u64, costs: &mut [f32]) -> Result<()> {
+    let mut good = true;
+    for (cost, &ll) in costs.iter_mut().zip(row) {
+        let scaled = -(scale * ll);
+        // `-inf` is "no such arc", whatever the scale (0 * -inf would be NaN).
+        *cost = if ll == f32::NEG_INFINITY { f32::INFINITY } else { scaled };
+        good &= usable(ll, scaled);
+    }
+    if good {
+        return Ok(());
+    }
+    let column = row.iter().position(|&ll| !usable(ll, -(scale * ll))).unwrap_or(0);
+    Err(Error::Scores { frame, column, value: row.get(column).copied().unwrap_or(f32::NAN) })
+}
+
+#[inline(always)]
+fn usable(ll: f32, scaled: f32) -> bool {
+    // Comparisons with NaN are false, so NaN falls through both.
+    (ll == f32::NEG_INFINITY) | ((ll < f32::INFINITY) & (scaled > f32::NEG_INFINITY))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scales_and_keeps_minus_infinity_apart() {
+        let mut costs = [0.0; 4];
+        scale_row(&[-1.0, f32::NEG_INFINITY, 2.0, 0.0], 0.5, 0, &mut costs).unwrap();
+        assert_eq!(costs[..3], [0.5, f32::INFINITY, -1.0]);
+        scale_row(&[-1.0, f32::NEG_INFINITY], 0.0, 0, &mut costs).unwrap();
+        assert_eq!(costs[1], f32::INFINITY);
+        scale_row(&[-1.0, f32::NEG_INFINITY], -1.0, 0, &mut costs).unwrap();
+        assert_eq!(costs[..2], [-1.0, f32::INFINITY]);
+    }
+
+    #[test]
+    fn names_the_least_bad_column() {
+        let mut costs = [0.0; 3];
+        for bad in [f32::NAN, f32::INFINITY] {
+            let error = scale_row(&[0.0, bad, bad], 1.0, 7, &mut costs).unwrap_err();
+            assert!(matches!(error, Error::Scores { frame: 7, column: 1, .. }), "{error}");
+        }
+        let error = scale_row(&[0.0, 0.0, 3e38], 10.0, 7, &mut costs).unwrap_err();
+        assert!(matches!(error, Error::Scores { column: 2, .. }), "{error}");
+    }
+
+    #[test]
+    fn padding_is_never_part_of_a_row() {
+        let data = [1.0, 2.0, f32::NAN, 3.0, 4.0];
+        let rows = Rows::new(&data, 2, 2, 3).unwrap();
+        assert_eq!(rows.row(0), [1.0, 2.0]);
+        assert_eq!(rows.row(1), [3.0, 4.0]);
+        assert_eq!(rows.slice(1, 5).row(0), [3.0, 4.0]);
+        assert_eq!(rows.slice(2, 5).frames(), 0);
+        assert!(Rows::new(&data, 3, 2, 3).is_err());
+        assert!(Rows::new(&data, 2, 3, 2).is_err());
+        assert!(Rows::new(&data, usize::MAX, 3, 3).is_err());
+        assert_eq!(Rows::new(&[], 0, 3, 3).unwrap().frames(), 0);
+    }
+}

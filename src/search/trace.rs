@@ -1,0 +1,290 @@
+//! The trace: surviving tokens and links of all times that are closed, and the backward
+//! pass that turns it into a raw lattice.
+//!
+//! Tokens of a time stand in canonical order (level, then graph state); links of a time are
+//! those that lead to its tokens, by (destination, index of the graph arc in the file). The
+//! lattice follows that order, so it does not depend on how the search went about its work.
+
+use crate::error::{Error, Result, try_reserve};
+use crate::graph::Graph;
+use crate::lattice::{LatticeArc, LatticeWeight, RawLattice};
+
+use super::ends::Ends;
+
+/// Set in [`TraceLink::src`] when the source is a token of the same time.
+pub const EPSILON: u32 = 1 << 31;
+
+/// A link that survived, seen from its destination.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TraceLink {
+    /// Place of the source among the tokens of the time before, or, with [`EPSILON`], of the same time.
+    pub src: u32,
+    /// Place of the destination among the tokens of the time.
+    pub dst: u32,
+    /// Arc number in the graph.
+    pub arc: u32,
+    /// `candidate - alpha(dst)`, at least 0.
+    pub extra: f32,
+    /// Acoustic cost without scale, `-ll`; 0 for epsilon arcs.
+    pub acoustic: f32,
+}
+
+/// Offsets where the tokens and links of a time begin.
+#[derive(Clone, Copy, Debug)]
+struct TimeStart {
+    tokens: usize,
+    links: usize,
+}
+
+/// A length to which a trace can be cut back.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    times: usize,
+    tokens: usize,
+    links: usize,
+}
+
+/// Surviving tokens and links, time by time from 0.
+#[derive(Debug, Default)]
+pub struct Trace {
+    starts: Vec<TimeStart>,
+    states: Vec<u32>,
+    links: Vec<TraceLink>,
+    links_after_prune: usize,
+}
+
+impl Trace {
+    /// Forgets everything; memory is kept.
+    pub fn clear(&mut self) {
+        self.truncate(Mark { times: 0, tokens: 0, links: 0 });
+        self.links_after_prune = 0;
+    }
+
+    /// The present length.
+    pub fn mark(&self) -> Mark {
+        Mark { times: self.starts.len(), tokens: self.states.len(), links: self.links.len() }
+    }
+
+    /// Cuts back to an earlier length.
+    pub fn truncate(&mut self, mark: Mark) {
+        self.starts.truncate(mark.times);
+        self.states.truncate(mark.tokens);
+        self.links.truncate(mark.links);
+    }
+
+    /// Number of times held: frames closed + 1, or 0.
+    pub fn num_times(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// Number of links held.
+    pub fn num_links(&self) -> usize {
+        self.links.len()
+    }
+
+    /// Bytes held.
+    pub fn memory(&self) -> usize {
+        self.starts.capacity() * size_of::<TimeStart>()
+            + self.states.capacity() * 4
+            + self.links.capacity() * size_of::<TraceLink>()
+    }
+
+    /// Appends a time. `states` are in canonical order, `links` sorted by (dst, file arc).
+    pub fn push_time(&mut self, states: &[u32], links: &[TraceLink]) -> Result<()> {
+        try_reserve(&mut self.starts, 1, "trace")?;
+        try_reserve(&mut self.states, states.len(), "trace")?;
+        try_reserve(&mut self.links, links.len(), "trace")?;
+        self.starts.push(TimeStart { tokens: self.states.len(), links: self.links.len() });
+        self.states.extend_from_slice(states);
+        self.links.extend_from_slice(links);
+        Ok(())
+    }
+
+    /// State ids of the tokens of `time`.
+    pub fn states_at(&self, time: usize) -> &[u32] {
+        &self.states[self.starts[time].tokens..self.end_of(time).tokens]
+    }
+
+    /// Links into the tokens of `time`.
+    pub fn links_at(&self, time: usize) -> &[TraceLink] {
+        &self.links[self.starts[time].links..self.end_of(time).links]
+    }
+
+    /// The best link into token `place` of `time`: extra 0, the smallest file arc; `None` at the start.
+    pub fn best_link(&self, time: usize, place: u32) -> Option<&TraceLink> {
+        let links = self.links_at(time);
+        let first = links.partition_point(|link| link.dst < place);
+        links[first..].iter().take_while(|link| link.dst == place).find(|link| link.extra == 0.0)
+    }
+
+    fn end_of(&self, time: usize) -> TimeStart {
+        let end = TimeStart { tokens: self.states.len(), links: self.links.len() };
+        self.starts.get(time + 1).copied().unwrap_or(end)
+    }
+
+    /// Extra cost of every token above the best path, from the end values `ends` of the tokens
+    /// of the last time; `+inf` where it passes `lattice_beam`. A plain walk backwards: when a
+    /// token is reached as a destination, all links that leave it have been seen.
+    fn extras(&self, ends: &[f32], lattice_beam: f32) -> Result<Vec<f32>> {
+        let mut extras = Vec::new();
+        try_reserve(&mut extras, self.states.len(), "extra costs")?;
+        extras.resize(self.states.len(), f32::INFINITY);
+        let Some(last) = self.starts.last() else { return Ok(extras) };
+        for (extra, &end) in extras[last.tokens..].iter_mut().zip(ends) {
+            *extra = if end <= lattice_beam { end } else { f32::INFINITY };
+        }
+        for time in (0..self.starts.len()).rev() {
+            let here = self.starts[time].tokens;
+            let before = if time > 0 { self.starts[time - 1].tokens } else { 0 };
+            for link in self.links_at(time).iter().rev() {
+                let sum = link.extra + extras[here + link.dst as usize];
+                if sum <= lattice_beam {
+                    let extra = &mut extras[source(link, here, before)];
+                    *extra = extra.min(sum);
+                }
+            }
+        }
+        Ok(extras)
+    }
+
+    /// Drops tokens and links that no end within `lattice_beam` can need, once the trace has
+    /// grown to twice what it was after the last time. All tokens of the last time stay, so
+    /// places among them keep their meaning.
+    pub fn prune_when_grown(&mut self, lattice_beam: f32) -> Result<()> {
+        const LEAST: usize = 1 << 15;
+        if self.links.len() < LEAST.max(2 * self.links_after_prune) {
+            return Ok(());
+        }
+        let Some(last) = self.starts.last() else { return Ok(()) };
+        let extras = self.extras(&vec![0.0; self.states.len() - last.tokens], lattice_beam)?;
+        let (mut tokens, mut links) = (0usize, 0usize);
+        // New place of each old token of the present and the earlier time.
+        let (mut places, mut earlier_places): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
+        let mut earlier_start = 0;
+        for time in 0..self.starts.len() {
+            let (start, end) = (self.starts[time], self.end_of(time));
+            std::mem::swap(&mut places, &mut earlier_places);
+            places.clear();
+            let first_token = tokens;
+            for (old, &extra) in extras.iter().enumerate().take(end.tokens).skip(start.tokens) {
+                places.push((tokens - first_token) as u32);
+                if extra <= lattice_beam {
+                    self.states[tokens] = self.states[old];
+                    tokens += 1;
+                }
+            }
+            let first_link = links;
+            for old in start.links..end.links {
+                let mut link = self.links[old];
+                let sum = link.extra + extras[start.tokens + link.dst as usize];
+                let src = source(&link, start.tokens, earlier_start);
+                if sum <= lattice_beam && extras[src] <= lattice_beam {
+                    link.dst = places[link.dst as usize];
+                    let place = (link.src & !EPSILON) as usize;
+                    link.src = if link.src & EPSILON != 0 { places[place] | EPSILON } else { earlier_places[place] };
+                    self.links[links] = link;
+                    links += 1;
+                }
+            }
+            earlier_start = start.tokens;
+            self.starts[time] = TimeStart { tokens: first_token, links: first_link };
+        }
+        self.states.truncate(tokens);
+        self.links.truncate(links);
+        self.links_after_prune = links;
+        Ok(())
+    }
+
+    /// The raw lattice with the given ends, one for each token of the last time.
+    pub fn lattice(&self, graph: &Graph, ends: &Ends, lattice_beam: f32, acoustic_scale: f32) -> Result<RawLattice> {
+        let extras = self.extras(&ends.extras, lattice_beam)?;
+        let alive = |token: usize| extras[token] <= lattice_beam;
+
+        // Lattice states in token order, which is canonical.
+        let mut state_of: Vec<u32> = Vec::new();
+        try_reserve(&mut state_of, extras.len(), "lattice states")?;
+        let mut num_states = 0u32;
+        for &extra in &extras {
+            state_of.push(num_states);
+            num_states += u32::from(extra <= lattice_beam);
+        }
+        let too_large = || Error::Limit("the lattice has more than 2^32 arcs".into());
+
+        // Arcs grouped by source: links come by (dst, file arc), and counting keeps that order.
+        let mut offsets: Vec<u32> = vec![0; num_states as usize + 1];
+        let mut num_arcs = 0u32;
+        self.each_survivor(&extras, lattice_beam, |_, src, _, _| {
+            offsets[state_of[src] as usize + 1] += 1;
+            num_arcs = num_arcs.checked_add(1).ok_or_else(too_large)?;
+            Ok(())
+        })?;
+        for state in 1..offsets.len() {
+            offsets[state] += offsets[state - 1];
+        }
+        let mut next_arc = offsets.clone();
+        let blank = LatticeArc { next: 0, ilabel: 0, olabel: 0, weight: LatticeWeight::ONE };
+        let mut arcs: Vec<LatticeArc> = Vec::new();
+        try_reserve(&mut arcs, num_arcs as usize, "lattice arcs")?;
+        arcs.resize(num_arcs as usize, blank);
+        self.each_survivor(&extras, lattice_beam, |link, src, dst, _| {
+            let state = graph.state(self.states[src]);
+            let place = (link.arc - state.header.first_arc) as usize;
+            let graph_cost = if place < state.header.n_emit {
+                state.weights[place]
+            } else {
+                state.eps_weights[place - state.header.n_emit]
+            };
+            let slot = &mut next_arc[state_of[src] as usize];
+            arcs[*slot as usize] = LatticeArc {
+                next: state_of[dst],
+                ilabel: graph.ilabel(link.arc),
+                olabel: graph.olabel(link.arc),
+                weight: LatticeWeight { graph: graph_cost, acoustic: link.acoustic },
+            };
+            *slot += 1;
+            Ok(())
+        })?;
+
+        let mut finals = vec![LatticeWeight::ZERO; num_states as usize];
+        if let Some(last) = self.starts.last() {
+            for (place, (&extra, &graph)) in ends.extras.iter().zip(&ends.final_costs).enumerate() {
+                if extra <= lattice_beam {
+                    finals[state_of[last.tokens + place] as usize] = LatticeWeight { graph, acoustic: 0.0 };
+                }
+            }
+        }
+        let mut times = Vec::with_capacity(num_states as usize);
+        for time in 0..self.starts.len() {
+            let tokens = self.starts[time].tokens..self.end_of(time).tokens;
+            times.extend(tokens.filter(|&token| alive(token)).map(|_| time as u32));
+        }
+        let num_frames = self.starts.len().saturating_sub(1) as u32;
+        Ok(RawLattice { arcs, offsets, finals, times, acoustic_scale, num_frames, reached_final: ends.reached_final })
+    }
+
+    /// Calls `visit(link, src, dst, time)` with token indices for each surviving link, in trace order.
+    fn each_survivor(
+        &self,
+        extras: &[f32],
+        lattice_beam: f32,
+        mut visit: impl FnMut(&TraceLink, usize, usize, usize) -> Result<()>,
+    ) -> Result<()> {
+        let mut before = 0;
+        for time in 0..self.starts.len() {
+            let here = self.starts[time].tokens;
+            for link in self.links_at(time) {
+                let dst = here + link.dst as usize;
+                if link.extra + extras[dst] <= lattice_beam {
+                    visit(link, source(link, here, before), dst, time)?;
+                }
+            }
+            before = here;
+        }
+        Ok(())
+    }
+}
+
+/// Token index of a link's source: tokens of its time start at `here`, those of the time before at `before`.
+fn source(link: &TraceLink, here: usize, before: usize) -> usize {
+    if link.src & EPSILON != 0 { here + (link.src & !EPSILON) as usize } else { before + link.src as usize }
+}
