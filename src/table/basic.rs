@@ -197,7 +197,7 @@ impl Input {
     }
 
     fn read_number<T: std::str::FromStr>(&mut self, expected: &str) -> Result<T> {
-        let (start, word) = self.number_word()?;
+        let (start, word) = self.number_word(expected)?;
         word.parse().map_err(|_| self.bad_number(start, expected, &word))
     }
 
@@ -206,7 +206,7 @@ impl Input {
     where
         T: Copy,
     {
-        let (start, word) = self.number_word()?;
+        let (start, word) = self.number_word(expected)?;
         let value = word.parse().map_err(|_| self.bad_number(start, expected, &word))?;
         if infinite(value) && word.bytes().any(|b| b.is_ascii_digit()) {
             return Err(self.text_error_at(start, format!("the number {} is out of range", printable(&word))));
@@ -215,12 +215,11 @@ impl Input {
     }
 
     fn bad_number(&self, start: u64, expected: &str, word: &str) -> Error {
-        let found = if word.is_empty() { "something else".to_string() } else { printable(word) };
-        self.text_error_at(start, format!("expected {expected}, found {found}"))
+        self.text_error_at(start, format!("expected {expected}, found {}", printable(word)))
     }
 
-    /// Takes the letters that a number could be made of, after white space; gives their offset too.
-    fn number_word(&mut self) -> Result<(u64, String)> {
+    /// Takes the letters that a number could be made of, at least one, after white space; gives their offset too.
+    fn number_word(&mut self, expected: &str) -> Result<(u64, String)> {
         const LONGEST: usize = 1 << 12;
         self.skip_space()?;
         let start = self.offset();
@@ -234,6 +233,10 @@ impl Input {
             }
             self.take(byte);
             word.push(char::from(byte));
+        }
+        if word.is_empty() {
+            let found = describe_byte(self.peek()?);
+            return Err(self.text_error(format!("expected {expected}, found {found}")));
         }
         Ok((start, word))
     }

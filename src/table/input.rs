@@ -95,6 +95,11 @@ impl Input {
         self.base + self.at as u64
     }
 
+    /// Number of the line in which the next byte stands, from 1 where reading began. Only text functions count.
+    pub fn line(&self) -> u64 {
+        self.lines + 1
+    }
+
     /// A format error at the next byte.
     pub fn format_error(&self, message: impl Into<String>) -> Error {
         self.format_error_at(self.offset(), message)
@@ -113,7 +118,7 @@ impl Input {
     /// A format error at a byte of the present line that has been passed.
     pub fn text_error_at(&self, offset: u64, message: impl AsRef<str>) -> Error {
         let message = message.as_ref();
-        let line = self.lines + 1;
+        let line = self.line();
         let from = match self.start {
             0 => String::new(),
             start => format!(" from byte {start}"),
@@ -326,7 +331,11 @@ impl Input {
     /// Ends reading. When the output of a command was read to its end, its failure is an error here; a command whose
     /// output was not wanted to the end may well have died of that.
     pub fn close(mut self) -> Result<()> {
-        let read_to_end = self.done && self.at == self.end;
+        if !matches!(self.source, Source::Pipe { .. }) {
+            return Ok(());
+        }
+        // The wait below lasts as long as the command, so this one costs nothing more.
+        let read_to_end = self.at_end()?;
         let Source::Pipe { child, output } = &mut self.source else { return Ok(()) };
         output.take();
         let ended = commands::wait(child, &self.name);

@@ -1,20 +1,45 @@
 //! Kaldi's files: tokens, text and binary, matrices, archives, the transition model, symbols.
 
+mod archive;
 mod basic;
 mod commands;
+mod compress;
+mod compressed;
+mod expand;
+mod holder;
 mod input;
+mod matrix;
 mod names;
 mod number;
 mod output;
+mod random;
+mod real;
+mod script;
+mod sequential;
 mod sigpipe;
+mod specifier;
 mod transitions;
+mod vector;
 mod write;
+mod writer;
 
 pub use commands::{commands_allowed, set_allow_commands};
+pub use compressed::{CompressedMatrix, CompressedMatrixHolder, Format, Method};
+pub use holder::{
+    Basic, BasicHolder, BasicVectorHolder, BasicVectorVectorHolder, Holder, Int32VectorHolder, TokenHolder,
+    TokenVectorHolder, read_file, write_file,
+};
 pub use input::Input;
+pub use matrix::{Matrix, MatrixHolder};
 pub use number::general as format_general;
 pub use output::Output;
+pub use random::RandomAccessReader;
+pub use real::Real;
+pub use sequential::SequentialReader;
+pub use specifier::{Kind, Rspecifier, Wspecifier, parse_range};
 pub use transitions::Transitions;
+pub use vector::{VectorHolder, read_vector, write_vector};
+pub use writer::TableWriter;
 
 #[cfg(test)]
 mod tests;

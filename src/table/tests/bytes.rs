@@ -2,21 +2,9 @@
 
 use proptest::prelude::*;
 
-use crate::error::{Error, Result};
+use super::{format_offset, written};
+use crate::error::Error;
 use crate::table::{Input, Output};
-
-fn written(write: impl FnOnce(&mut Output) -> Result<()>) -> Vec<u8> {
-    let mut output = Output::memory();
-    write(&mut output).unwrap();
-    output.into_bytes()
-}
-
-fn format_offset(error: &Error) -> u64 {
-    match error.root() {
-        Error::Format { offset, .. } => *offset,
-        other => panic!("not a format error: {other}"),
-    }
-}
 
 #[test]
 fn bytes_as_kaldi_writes_them() {
