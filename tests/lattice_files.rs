@@ -4,8 +4,11 @@
 mod shared;
 
 use koshi::error::Error;
-use koshi::lattice::{CompactLattice, Lattice, LatticeArc, LatticeWeight, Parts, RawLattice};
-use koshi::table::{Input, Output};
+use koshi::lattice::{
+    CompactLattice, CompactLatticeHolder, Lattice, LatticeArc, LatticeHolder, LatticeWeight, Parts, RawLattice,
+    RawLatticeHolder,
+};
+use koshi::table::{Holder, Input, Output, SequentialReader, TableWriter, read_file};
 
 const RAW: &str = "\n0\t1\t4\t7\t1.5,2.25\n0\t2\t0\t0\t0,-0.125\n1\t2\t3\t0\n2\t0.25,0\n\n";
 const COMPACT: &str = "\n0\t1\t7\t1.5,2.25,4_5\n0\t2\t0\t0.5,1,\n1\t2\t8\n2\t0.25,0,6\n\n";
@@ -388,6 +391,21 @@ fn overwritten_bytes_never_break_the_reader() {
     );
 }
 
+/// Lattices as they stand in the file.
+struct PartsHolder;
+
+impl Holder for PartsHolder {
+    type Value = Parts;
+
+    fn read(input: &mut Input) -> koshi::Result<Parts> {
+        Parts::read(input)
+    }
+
+    fn write(output: &mut Output, value: &Parts, binary: bool) -> koshi::Result<()> {
+        value.write(output, binary)
+    }
+}
+
 /// Every text archive of Kaldi's, written again from what was read.
 #[test]
 fn real_archives_come_back_byte_for_byte() {
@@ -404,9 +422,8 @@ fn real_archives_come_back_byte_for_byte() {
         let Some(path) = shared::shared(&format!("realdata/{file}.txt.gz")) else { return };
         let bytes = shared::read(&path);
         let (mut as_it_stands, mut as_sorted) = (Output::memory(), Output::memory());
-        let mut input = Input::from_bytes(file, bytes.clone());
-        while let Some(key) = input.read_line().unwrap() {
-            let parts = Parts::read(&mut input).unwrap();
+        let mut reader = SequentialReader::<PartsHolder>::from_archive(Input::from_bytes(file, bytes.clone()));
+        while let Some((key, parts)) = reader.next().unwrap() {
             arcs += parts.arcs.len();
             let lattice = match parts.strings {
                 Some(_) => Lattice::Compact(CompactLattice::from_parts(parts.clone()).unwrap()),
@@ -416,7 +433,7 @@ fn real_archives_come_back_byte_for_byte() {
             assert_eq!(lattice.times().len(), lattice.num_states(), "{file} {key}: times");
             assert_eq!((lattice.arcs().len(), lattice.num_states()), (parts.arcs.len(), parts.finals.len()));
             for output in [&mut as_it_stands, &mut as_sorted] {
-                output.write_all(key.as_bytes()).unwrap();
+                output.write_token(&key).unwrap();
             }
             parts.write(&mut as_it_stands, false).unwrap();
             lattice.write(&mut as_sorted, false).unwrap();
@@ -428,4 +445,65 @@ fn real_archives_come_back_byte_for_byte() {
         assert_eq!(as_sorted.into_bytes() == bytes, sorted, "{file}: the lattices");
     }
     eprintln!("{arcs} arcs read and written");
+}
+
+/// All entries of a table.
+fn entries<H: Holder>(rspecifier: &str) -> Vec<(String, H::Value)> {
+    let mut reader = SequentialReader::<H>::open(rspecifier).unwrap();
+    let mut found = Vec::new();
+    while let Some(entry) = reader.next().unwrap() {
+        found.push(entry);
+    }
+    found
+}
+
+fn write_table<H: Holder>(wspecifier: &str, entries: &[(String, H::Value)]) {
+    let mut writer = TableWriter::<H>::open(wspecifier).unwrap();
+    for (key, value) in entries {
+        writer.write(key, value).unwrap();
+    }
+    writer.close().unwrap();
+}
+
+#[test]
+fn archives_hold_either_form_and_convert_on_reading() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let mixed: Vec<(String, Lattice)> = vec![
+        ("raw".to_string(), Lattice::Raw(raw(RAW.as_bytes()))),
+        ("none".to_string(), Lattice::Raw(RawLattice::default())),
+        ("compact".to_string(), Lattice::Compact(compact(COMPACT.as_bytes()))),
+    ];
+    let text = path("text.ark");
+    write_table::<LatticeHolder>(&format!("ark,t:{text}"), &mixed);
+    let expected = format!("raw {RAW}none \n\ncompact {COMPACT}");
+    assert_eq!(std::fs::read_to_string(&text).unwrap(), expected);
+    let (binary, script) = (path("binary.ark"), path("binary.scp"));
+    write_table::<LatticeHolder>(&format!("ark,scp:{binary},{script}"), &mixed);
+    let bytes = std::fs::read(&binary).unwrap();
+    assert_eq!(bytes[..8], *b"raw \xd6\xfd\xb2\x7e");
+    for table in [format!("ark:{text}"), format!("ark:{binary}"), format!("scp:{script}")] {
+        assert_eq!(entries::<LatticeHolder>(&table), mixed, "{table}");
+        for ((_, found), (_, written)) in entries::<RawLatticeHolder>(&table).iter().zip(&mixed) {
+            assert_eq!(found, &written.clone().into_raw().unwrap());
+        }
+        for ((_, found), (_, written)) in entries::<CompactLatticeHolder>(&table).iter().zip(&mixed) {
+            assert_eq!(found, &written.clone().into_compact().unwrap());
+        }
+    }
+    // The script's last line names the place of the compact one: a file with an offset.
+    let lines = std::fs::read_to_string(&script).unwrap();
+    let place = lines.lines().last().unwrap().split_once(' ').unwrap().1;
+    assert_eq!(read_file::<LatticeHolder>(place).unwrap(), mixed[2].1);
+}
+
+#[test]
+fn a_fault_in_an_archive_names_the_entry_and_byte() {
+    let archive = format!("first {RAW}second \n0 1 1 1\n1 0 1 1\n1\n\n");
+    let second = archive.find("second").unwrap() as u64 + "second ".len() as u64;
+    let mut reader = SequentialReader::<LatticeHolder>::from_archive(Input::from_bytes("memory", archive));
+    assert!(reader.next().unwrap().is_some());
+    let error = reader.next().unwrap_err();
+    assert!(error.to_string().contains("second"), "{}", error.chain());
+    assert!(matches!(error.root(), Error::Format { offset, .. } if *offset == second), "{}", error.chain());
 }

@@ -14,6 +14,7 @@ mod topology;
 mod weight;
 
 pub use compact::CompactLattice;
+pub use file::{CompactLatticeHolder, LatticeHolder, RawLatticeHolder};
 pub use form::Lattice;
 pub use parts::{PartStrings, Parts, PartsBuilder};
 pub use path::Path;

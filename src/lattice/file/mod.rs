@@ -6,10 +6,13 @@
 //! In an archive this follows the key and a space. Acoustic costs are unscaled.
 
 mod binary;
+mod holder;
 mod text;
 
 use crate::error::{Error, Result};
 use crate::table::{Input, Output};
+
+pub use holder::{CompactLatticeHolder, LatticeHolder, RawLatticeHolder};
 
 use super::{CompactLattice, Lattice, Parts, RawLattice};
 
