@@ -10,6 +10,7 @@ mod openfst;
 mod read;
 mod records;
 mod source;
+mod text;
 mod validate;
 
 pub use blocks::{Graph, HAS_EPSILONS, Header, StateView};

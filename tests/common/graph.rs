@@ -120,3 +120,59 @@ pub fn assert_same(graph: &Graph, source: &VecSource, columns: &Columns) {
     let finals = ids.iter().zip(&source.states).filter(|(_, state)| state.0 < f32::INFINITY);
     assert_eq!(graph.finals(), finals.map(|(&id, state)| (id, state.0)).collect::<Vec<_>>());
 }
+
+/// Holds all that can be asked of two graphs to be equal.
+pub fn assert_equal(one: &Graph, two: &Graph) {
+    assert!(one.words() == two.words());
+    assert_eq!(one.start(), two.start());
+    assert!(one.finals() == two.finals());
+    assert_eq!(one.info().unwrap(), two.info().unwrap());
+    for id in one.ids() {
+        let header = one.state(id).header;
+        for arc in (header.first_arc..).take(header.n_emit + header.n_eps) {
+            assert_eq!((one.ilabel(arc), one.olabel(arc)), (two.ilabel(arc), two.olabel(arc)));
+            assert_eq!(one.file_arc(id, arc), two.file_arc(id, arc));
+        }
+    }
+}
+
+/// Holds a graph of unknown origin to what a search relies on.
+pub fn assert_sound(graph: &Graph) {
+    let ids: Vec<u32> = graph.ids().collect();
+    let check_dst = |dst: u32| {
+        let id = dst & !HAS_EPSILONS;
+        assert!(ids.binary_search(&id).is_ok());
+        assert_eq!(dst != id, graph.state(id).header.n_eps > 0);
+        graph.state(id).header.level
+    };
+    check_dst(graph.start());
+    let mut arcs = 0;
+    for &id in &ids {
+        let view = graph.state(id);
+        assert_eq!(view.header.first_arc, arcs);
+        assert!(view.header.level <= graph.max_level());
+        for place in 0..view.header.n_emit {
+            check_dst(view.dsts[place]);
+            assert!(view.weights[place] > f32::NEG_INFINITY && view.column(place) < graph.num_columns());
+            assert!(graph.ilabel(arcs + place as u32) > 0);
+        }
+        for place in 0..view.header.n_eps {
+            let level = check_dst(view.eps_dsts[place]);
+            assert!(view.eps_weights[place] > f32::NEG_INFINITY);
+            assert!(level > view.header.level || view.eps_weights[place] == f32::INFINITY);
+            assert_eq!(graph.ilabel(arcs + (view.header.n_emit + place) as u32), 0);
+        }
+        let end = arcs + (view.header.n_emit + view.header.n_eps) as u32;
+        let mut indices: Vec<u32> = (arcs..end).map(|arc| graph.file_arc(id, arc)).collect();
+        indices.sort_unstable();
+        assert!(indices.into_iter().eq(arcs..end));
+        assert!((arcs..end).all(|arc| graph.olabel(arc) >= 0));
+        arcs = end;
+    }
+    assert_eq!((ids.len() as u32, arcs), (graph.num_states(), graph.num_arcs()));
+    let info = graph.info().unwrap();
+    assert!(info.num_unreachable < info.num_states && info.num_dead_ends <= info.num_states);
+    for &(id, cost) in graph.finals() {
+        assert!(ids.binary_search(&id).is_ok() && cost.is_finite());
+    }
+}

@@ -19,3 +19,18 @@ pub fn shared_library() -> PathBuf {
     assert!(library.is_file(), "{} is missing; cargo builds it with the tests", library.display());
     library
 }
+
+/// A file or folder of `shared/realdata`, if it is at hand: in the folder that `KOSHI_SHARED`
+/// names, else in `shared` beside the repository. Says so when it is not; fails then when
+/// `KOSHI_REQUIRE_SHARED` is 1.
+#[allow(dead_code)]
+pub fn realdata(path: &str) -> Option<PathBuf> {
+    let shared = std::env::var_os("KOSHI_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from);
+    let found = shared.join("realdata").join(path);
+    if found.exists() {
+        return Some(found);
+    }
+    assert!(std::env::var_os("KOSHI_REQUIRE_SHARED").is_none_or(|value| value != "1"), "{path} is not at hand");
+    eprintln!("not run: {path} is not at hand");
+    None
+}
