@@ -131,7 +131,7 @@ fn visit(time: &Time<'_>, token: u32, first: bool, recording: bool, lattice_beam
     if extra > lattice_beam {
         return;
     }
-    let alpha = time.alphas[token as usize];
+    let alpha = time.tokens[token as usize].alpha;
     for link in time.incoming(token) {
         let link_extra = link.cost - alpha;
         let sum = link_extra + extra;

@@ -14,7 +14,7 @@ use crate::search::{
 use super::backward::{Room, Windows, move_to_trace};
 use super::expand::{Emitters, expand};
 use super::frame::{Scratch, settle};
-use super::window::{TimeStart, Window};
+use super::window::{TimeStart, Token, Window};
 
 /// Times after which a window counts as full, whatever its links: their rows take memory too.
 const MOST_TIMES: usize = 50;
@@ -143,17 +143,17 @@ impl CpuChannel {
         try_reserve(&mut self.younger.starts, 1, "times")?;
         try_reserve(&mut self.younger.rows, row.len(), "rows")?;
         let settled = settle(graph, config, frame, theta, scratch, &mut self.younger)?;
-        let alphas = &self.younger.alphas[start.tokens..];
-        let least = least_of(alphas);
+        let tokens = &self.younger.tokens[start.tokens..];
+        let least = least_of(tokens.iter().map(|token| token.alpha));
         if least == f32::NEG_INFINITY {
             return Err(Error::Limit(format!(
                 "frame {}: costs fall below the range of 32-bit floats",
                 frame.unwrap_or(0)
             )));
         }
-        let above = alphas.iter().map(|alpha| alpha - least);
+        let above = tokens.iter().map(|token| token.alpha - least);
         let emission = Emission::of(above, config, &mut scratch.room);
-        self.emitters.take(&self.younger.states[start.tokens..], alphas, least, emission.cutoff)?;
+        self.emitters.take(&self.younger.states[start.tokens..], tokens, least, emission.cutoff)?;
 
         self.younger.rows.extend_from_slice(row);
         self.younger.starts.push(start);
@@ -169,7 +169,8 @@ impl CpuChannel {
         stats.max_active_held += u64::from(emission.max_active_held);
         stats.capacity_held += u64::from(settled.capacity_held);
         if settled.capacity_held {
-            stats.effective_beam = stats.effective_beam.min(settled.theta - least_of(&scratch.candidates.costs));
+            stats.effective_beam =
+                stats.effective_beam.min(settled.theta - least_of(scratch.candidates.costs.iter().copied()));
         }
         Ok(())
     }
@@ -222,12 +223,12 @@ impl CpuChannel {
     /// State ids and costs above the best of the tokens of the last time.
     fn last_tokens(&self) -> impl ExactSizeIterator<Item = (u32, f32)> + Clone {
         let windows = self.windows();
-        let (states, alphas) = match windows.num_times().checked_sub(1) {
-            Some(last) => (windows.time(last).states, windows.time(last).alphas),
+        let (states, tokens) = match windows.num_times().checked_sub(1) {
+            Some(last) => (windows.time(last).states, windows.time(last).tokens),
             None => (&[][..], &[][..]),
         };
         let least = self.least;
-        states.iter().zip(alphas).map(move |(state, alpha)| (state & !HAS_EPSILONS, alpha - least))
+        states.iter().zip(tokens).map(move |(state, token)| (state & !HAS_EPSILONS, token.alpha - least))
     }
 
     /// The lattice, by moving everything to the trace and cutting it back afterwards.
@@ -289,15 +290,15 @@ impl CpuChannel {
 }
 
 /// The least of some costs.
-fn least_of(costs: &[f32]) -> f32 {
-    costs.iter().fold(f32::INFINITY, |least, &cost| if cost < least { cost } else { least })
+fn least_of(costs: impl Iterator<Item = f32>) -> f32 {
+    costs.fold(f32::INFINITY, |least, cost| if cost < least { cost } else { least })
 }
 
 /// Names the frame and column of a candidate that fell to `-inf`.
 fn overflow(graph: &Graph, scratch: &Scratch, row: &[f32], frame: u64) -> Error {
     let at = scratch.candidates.costs.iter().position(|&cost| cost == f32::NEG_INFINITY);
     let ilabel = at.map_or(0, |at| graph.ilabel(scratch.candidates.arcs[at]));
-    let least = least_of(&scratch.row_costs[..row.len()]);
+    let least = least_of(scratch.row_costs[..row.len()].iter().copied());
     let column = scratch.row_costs.iter().position(|&cost| cost == least).unwrap_or(0);
     Error::Scores { frame, column, value: row.get(column).copied().unwrap_or(f32::NAN) }
         .context(format!("an arc with ilabel {ilabel} takes its token's cost below the range of 32-bit floats"))
@@ -306,24 +307,28 @@ fn overflow(graph: &Graph, scratch: &Scratch, row: &[f32], frame: u64) -> Error 
 impl Emitters {
     /// Takes the tokens with `alpha - least <= cutoff`, the best one first: its candidates make
     /// the running bound tight from the start.
-    fn take(&mut self, states: &[u32], alphas: &[f32], least: f32, cutoff: f32) -> Result<()> {
+    fn take(&mut self, states: &[u32], tokens: &[Token], least: f32, cutoff: f32) -> Result<()> {
         self.clear();
+        let n = states.len();
         for list in [&mut self.states, &mut self.tokens] {
-            try_reserve(list, states.len(), "emitting tokens")?;
+            try_reserve(list, n, "emitting tokens")?;
+            list.resize(n, 0);
         }
-        try_reserve(&mut self.costs, states.len(), "emitting tokens")?;
-        let mut best = 0;
-        for (token, (&state, &alpha)) in states.iter().zip(alphas).enumerate() {
-            let cost = alpha - least;
-            if cost <= cutoff {
-                if cost == 0.0 {
-                    best = self.states.len();
-                }
-                self.states.push(state & !HAS_EPSILONS);
-                self.costs.push(cost);
-                self.tokens.push(token as u32);
-            }
+        try_reserve(&mut self.costs, n, "emitting tokens")?;
+        self.costs.resize(n, 0.0);
+        // Written always, counted if it emits: no branch to mispredict.
+        let (mut count, mut best) = (0, 0);
+        for (at, (&state, token)) in states.iter().zip(tokens).enumerate() {
+            let cost = token.alpha - least;
+            self.states[count] = state & !HAS_EPSILONS;
+            self.costs[count] = cost;
+            self.tokens[count] = at as u32;
+            best = if cost == 0.0 { count } else { best };
+            count += usize::from(cost <= cutoff);
         }
+        self.states.truncate(count);
+        self.costs.truncate(count);
+        self.tokens.truncate(count);
         if best > 0 {
             self.swap(0, best);
         }
@@ -344,7 +349,7 @@ impl Backpointers for CpuChannel {
             return Some(Step { from: Place { time, token }, state, arc: link.arc, acoustic: link.acoustic });
         };
         let time = self.windows().time(in_windows);
-        let alpha = time.alphas[at.token as usize];
+        let alpha = time.tokens[at.token as usize].alpha;
         let mut best: Option<(u32, Step)> = None;
         for link in time.incoming(at.token).filter(|link| link.cost == alpha) {
             let raw = link.src & !EPSILON;

@@ -4,10 +4,10 @@ use crate::error::{Error, Result, try_reserve};
 use crate::graph::{Graph, HAS_EPSILONS, Header};
 use crate::search::{EPSILON, SearchConfig, largest_fitting};
 
-use super::expand::{Candidates, prefetch};
+use super::expand::Candidates;
 use super::hash::StateHash;
 use super::levels::LevelQueue;
-use super::window::{Link, NONE, Window};
+use super::window::{Link, NONE, Token, Window};
 
 /// Working space of a thread while it advances a channel. Nothing of a channel is kept in it
 /// between frames.
@@ -102,13 +102,13 @@ pub(super) fn settle(
         }
         if frame.is_none() {
             window.links.truncate(end.links);
-            window.heads[end.tokens] = NONE;
+            window.tokens[end.tokens].head = NONE;
         }
         arcs += close(graph, theta, scratch, window, end.tokens)?;
 
         if (window.states.len() - end.tokens) as u64 > config.token_capacity {
             scratch.room.clear();
-            scratch.room.extend_from_slice(&window.alphas[end.tokens..]);
+            scratch.room.extend(window.tokens[end.tokens..].iter().map(|token| token.alpha));
             if let Some(tighter) = fit(theta, &mut scratch.room, config.token_capacity, "tokens")? {
                 theta = tighter;
                 capacity_held = true;
@@ -141,29 +141,40 @@ fn insert(graph: &Graph, theta: f32, scratch: &mut Scratch, window: &mut Window)
         return Err(Error::Limit("more links between two prunings than 2^31".into()));
     }
     let first_token = window.states.len();
+    let first_link = window.links.len();
     let Candidates { costs, dsts, srcs, arcs } = candidates;
-    for (((&cost, &dst), &src), &arc) in costs.iter().zip(&*dsts).zip(&*srcs).zip(&*arcs) {
-        if cost <= theta {
-            let (token, new) = hash.find_or_insert(dst & !HAS_EPSILONS, (window.states.len() - first_token) as u32);
-            let head = if new {
-                window.states.push(dst);
-                window.alphas.push(cost);
-                window.heads.push(NONE);
-                if dst & HAS_EPSILONS != 0 {
-                    prefetch(graph.words(), dst & !HAS_EPSILONS);
-                }
-                NONE
-            } else {
-                let at = first_token + token as usize;
-                window.alphas[at] = window.alphas[at].min(cost);
-                window.heads[at]
-            };
-            window.heads[first_token + token as usize] = window.links.len() as u32;
-            window.links.push(Link { src, arc, cost, next: head });
+    let (mut tokens, mut links) = (0usize, 0usize);
+    // SAFETY: `reserve` made room for `count` more tokens and links, and each candidate adds at
+    // most one of each, so every write lies within the capacity: `tokens < count` whenever a
+    // token is written, since each earlier candidate counted at most one. A token that the hash
+    // answers with is below `tokens` after counting, so its record has been written. The lengths
+    // set at the end cover written records only.
+    unsafe {
+        let states_end = window.states.as_mut_ptr().add(first_token);
+        let tokens_end = window.tokens.as_mut_ptr().add(first_token);
+        let links_end = window.links.as_mut_ptr().add(first_link);
+        for (((&cost, &dst), &src), &arc) in costs.iter().zip(&*dsts).zip(&*srcs).zip(&*arcs) {
+            if cost > theta {
+                continue;
+            }
+            // Written always, counted if the state is new.
+            states_end.add(tokens).write(dst);
+            tokens_end.add(tokens).write(Token { alpha: f32::INFINITY, head: NONE });
+            let (token, new) = hash.find_or_insert(dst & !HAS_EPSILONS, tokens as u32);
+            tokens += usize::from(new);
+            let record = &mut *tokens_end.add(token as usize);
+            links_end.add(links).write(Link { src, arc, cost, next: record.head });
+            record.alpha = if cost < record.alpha { cost } else { record.alpha };
+            record.head = (first_link + links) as u32;
+            links += 1;
         }
+        window.states.set_len(first_token + tokens);
+        window.tokens.set_len(first_token + tokens);
+        window.links.set_len(first_link + links);
     }
     for (token, &state) in window.states[first_token..].iter().enumerate() {
         if state & HAS_EPSILONS != 0 {
+            // (their blocks are not in the cache yet, but they are few)
             levels.push(Header::unpack(graph.words(), state & !HAS_EPSILONS).level, token as u32)?;
         }
     }
@@ -180,7 +191,8 @@ fn close(graph: &Graph, theta: f32, scratch: &mut Scratch, window: &mut Window, 
         window.closed.push(token);
         let at = first_token + token as usize;
         let state = graph.state(window.states[at] & !HAS_EPSILONS);
-        let alpha = window.alphas[at];
+        let alpha = window.tokens[at].alpha;
+        window.reserve(state.eps_weights.len(), state.eps_weights.len())?;
         let first_arc = state.header.first_arc + state.header.n_emit as u32;
         looked_at += state.eps_weights.len() as u64;
         for (place, (&weight, &dst)) in state.eps_weights.iter().zip(state.eps_dsts).enumerate() {
@@ -193,21 +205,20 @@ fn close(graph: &Graph, theta: f32, scratch: &mut Scratch, window: &mut Window, 
                 let states: Vec<u32> = window.states[first_token..].iter().map(|s| s & !HAS_EPSILONS).collect();
                 scratch.hash.grow(&states)?;
             }
-            window.reserve(1, 1)?;
             let (to, new) = scratch.hash.find_or_insert(dst & !HAS_EPSILONS, tokens as u32);
             let to_at = first_token + to as usize;
             if new {
                 window.states.push(dst);
-                window.alphas.push(cost);
-                window.heads.push(NONE);
+                window.tokens.push(Token { alpha: cost, head: NONE });
                 if dst & HAS_EPSILONS != 0 {
                     scratch.levels.push(Header::unpack(words, dst & !HAS_EPSILONS).level, to)?;
                 }
-            } else {
-                window.alphas[to_at] = window.alphas[to_at].min(cost);
             }
-            let link = Link { src: token | EPSILON, arc: first_arc + place as u32, cost, next: window.heads[to_at] };
-            window.heads[to_at] = window.links.len() as u32;
+            let head = window.links.len() as u32;
+            let record = &mut window.tokens[to_at];
+            record.alpha = record.alpha.min(cost);
+            let link = Link { src: token | EPSILON, arc: first_arc + place as u32, cost, next: record.head };
+            record.head = head;
             window.links.push(link);
         }
     }

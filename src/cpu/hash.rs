@@ -60,17 +60,19 @@ impl StateHash {
     pub(super) fn find_or_insert(&mut self, state: u32, next: u32) -> (u32, bool) {
         let mask = self.size - 1;
         let mut at = (state.wrapping_mul(0x9e37_79b1) >> self.home_shift) as usize & mask;
+        let live = self.epoch << self.token_bits;
         let token_mask = (1u32 << self.token_bits) - 1;
         loop {
             debug_assert!(at < self.slots.len());
             // SAFETY: `at <= mask < size <= slots.len()`.
             let slot = unsafe { self.slots.get_unchecked_mut(at) };
-            if slot.tag >> self.token_bits != self.epoch {
-                *slot = Slot { state, tag: self.epoch << self.token_bits | next };
-                return (next, true);
-            }
-            if slot.state == state {
-                return (slot.tag & token_mask, false);
+            let token = slot.tag ^ live; // past the mask unless of this epoch
+            let new = token > token_mask;
+            // Occupied by another state is rare; new or found is a coin toss, so it is not a branch.
+            if new | (slot.state == state) {
+                let token = if new { next } else { token };
+                *slot = Slot { state, tag: live | token };
+                return (token, new);
             }
             at = (at + 1) & mask;
         }

@@ -21,6 +21,13 @@ pub(super) struct Link {
     pub next: u32,
 }
 
+/// A token: its cost, before the subtraction of `m`, and the head of its chain of incoming links.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Token {
+    pub alpha: f32,
+    pub head: u32,
+}
+
 /// Where the parts of a time begin.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TimeStart {
@@ -36,10 +43,7 @@ pub(super) struct Window {
     pub starts: Vec<TimeStart>,
     /// Destination word of each token: state id, with `HAS_EPSILONS`.
     pub states: Vec<u32>,
-    /// Cost of each token, before the subtraction of `m`.
-    pub alphas: Vec<f32>,
-    /// Head of each token's chain of incoming links.
-    pub heads: Vec<u32>,
+    pub tokens: Vec<Token>,
     pub links: Vec<Link>,
     /// Tokens with epsilon arcs, by ascending level: the order in which they were closed.
     pub closed: Vec<u32>,
@@ -75,8 +79,7 @@ impl Window {
     /// Drops what an abandoned frame left behind.
     pub fn cut(&mut self, end: TimeStart) {
         self.states.truncate(end.tokens);
-        self.alphas.truncate(end.tokens);
-        self.heads.truncate(end.tokens);
+        self.tokens.truncate(end.tokens);
         self.links.truncate(end.links);
         self.closed.truncate(end.closed);
         self.rows.truncate(end.row);
@@ -92,8 +95,7 @@ impl Window {
         let (start, end) = (self.start(at), self.start(at + 1));
         Time {
             states: &self.states[start.tokens..end.tokens],
-            alphas: &self.alphas[start.tokens..end.tokens],
-            heads: &self.heads[start.tokens..end.tokens],
+            tokens: &self.tokens[start.tokens..end.tokens],
             links: &self.links,
             closed: &self.closed[start.closed..end.closed],
             row: &self.rows[start.row..end.row],
@@ -103,15 +105,15 @@ impl Window {
     /// Room for `tokens` more tokens and `links` more links.
     pub fn reserve(&mut self, tokens: usize, links: usize) -> Result<()> {
         try_reserve(&mut self.states, tokens, "tokens")?;
-        try_reserve(&mut self.alphas, tokens, "tokens")?;
-        try_reserve(&mut self.heads, tokens, "tokens")?;
+        try_reserve(&mut self.tokens, tokens, "tokens")?;
         try_reserve(&mut self.links, links, "links")
     }
 
     /// Bytes held.
     pub fn memory(&self) -> usize {
         self.starts.capacity() * size_of::<TimeStart>()
-            + (self.states.capacity() + self.alphas.capacity() + self.heads.capacity()) * 4
+            + self.states.capacity() * 4
+            + self.tokens.capacity() * size_of::<Token>()
             + self.links.capacity() * size_of::<Link>()
             + (self.closed.capacity() + self.rows.capacity()) * 4
     }
@@ -121,8 +123,7 @@ impl Window {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Time<'a> {
     pub states: &'a [u32],
-    pub alphas: &'a [f32],
-    pub heads: &'a [u32],
+    pub tokens: &'a [Token],
     /// All links of the window: heads and chains index it.
     pub links: &'a [Link],
     pub closed: &'a [u32],
@@ -134,7 +135,7 @@ impl<'a> Time<'a> {
     #[inline(always)]
     pub fn incoming(&self, at: u32) -> impl Iterator<Item = Link> + 'a {
         let links = self.links;
-        let mut next = self.heads[at as usize];
+        let mut next = self.tokens[at as usize].head;
         std::iter::from_fn(move || {
             let link = *links.get(next as usize)?; // NONE lies past the end
             next = link.next;

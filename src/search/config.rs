@@ -40,7 +40,7 @@ impl Default for SearchConfig {
             min_active: 200,
             beam_delta: 0.5,
             acoustic_scale: 1.0,
-            link_budget: 40_000,
+            link_budget: 80_000,
             candidate_capacity: u64::MAX,
             token_capacity: u64::MAX,
             link_capacity: u64::MAX,
