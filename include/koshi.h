@@ -59,8 +59,11 @@
 // Patch version of this header.
 #define KOSHI_VERSION_PATCH 0
 
-// The values of a koshi_status. They are grouped by what the caller should do; new ones are
-// only ever added, so treat an unknown negative one by its hundred.
+// The values of a koshi_status. The hundreds say what to do; new values are only ever added, so treat
+// an unknown one by its hundred.
+// -1xx: change the program. -2xx: look at the input. -3xx: this utterance stops here; what came
+// before can be fetched, and the channel can begin anew. -4xx: ask for less, or wait. -5xx: look at
+// the machine. -6xx: it was your own code or wish. -7xx: a fault of the library; please report it.
 enum koshi_status_code
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : int32_t
@@ -70,7 +73,7 @@ enum koshi_status_code
     KOSHI_OK = 0,
     // Done, with less than was asked for (smaller effective beam, no alignment).
     KOSHI_OK_PARTIAL = 1,
-    // -1xx, change the program. An argument is outside its domain: null, misaligned, a bad name.
+    // An argument is outside its domain: null, misaligned, a bad name.
     KOSHI_E_ARGUMENT = -101,
     // A handle is null, unknown, freed before, of another type, or poisoned by KOSHI_E_INTERNAL.
     KOSHI_E_HANDLE = -102,
@@ -82,7 +85,7 @@ enum koshi_status_code
     KOSHI_E_CONFIG = -105,
     // Something known and not handled by this version, named in the message.
     KOSHI_E_UNSUPPORTED = -106,
-    // -2xx, look at the input. The operating system refused an operation on a file or pipe.
+    // The operating system refused an operation on a file or pipe.
     KOSHI_E_IO = -201,
     // Bytes of a file do not have the form that they should.
     KOSHI_E_FORMAT = -202,
@@ -90,29 +93,28 @@ enum koshi_status_code
     KOSHI_E_GRAPH = -203,
     // Dimensions do not agree.
     KOSHI_E_SHAPE = -204,
-    // -3xx, this utterance stops here; what came before can be fetched and the channel begun
-    // anew. A log-likelihood is NaN or +inf.
+    // A log-likelihood is NaN or +inf.
     KOSHI_E_SCORES = -301,
     // No token survived a frame.
     KOSHI_E_NO_TOKENS = -302,
     // Even the tied best of a frame do not fit a capacity.
     KOSHI_E_CAPACITY = -303,
-    // -4xx, ask for less or wait. A queue is full; try again when it has drained.
+    // A queue is full; try again when it has drained.
     KOSHI_E_FULL = -401,
     // A limit that the caller set, or one of the library, is reached.
     KOSHI_E_LIMIT = -402,
     // Memory could not be had.
     KOSHI_E_NO_MEMORY = -403,
-    // -5xx, look at the machine. No usable GPU; the message says why.
+    // No usable GPU; the message says why.
     KOSHI_E_NO_DEVICE = -501,
     // The GPU or its driver reported a failure.
     KOSHI_E_DEVICE = -502,
-    // -6xx, look at your own code or wish. A callback of the caller reported failure.
+    // A callback of the caller reported failure.
     KOSHI_E_CALLBACK = -601,
     // The work was cancelled by the caller.
     KOSHI_E_CANCELLED = -602,
-    // -7xx, a fault of the library itself. The handles that the call could change accept
-    // only their free function from then on. Please report the message.
+    // A fault of the library itself. The handles that the call could change accept only their
+    // free function from then on.
     KOSHI_E_INTERNAL = -701,
 };
 #ifndef __cplusplus
@@ -150,8 +152,75 @@ typedef int32_t koshi_log_level;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
+// Where a decoder computes.
+enum koshi_backend
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    // The GPU if one is usable, else the CPU.
+    KOSHI_BACKEND_AUTO = 0,
+    // The CPU.
+    KOSHI_BACKEND_CPU = 1,
+    // The GPU, or KOSHI_E_NO_DEVICE.
+    KOSHI_BACKEND_CUDA = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum koshi_backend koshi_backend;
+#else
+typedef int32_t koshi_backend;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// Kaldi's two forms of a lattice in a file.
+enum koshi_lattice_format
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    // An OpenFst vector FST.
+    KOSHI_LATTICE_BINARY = 0,
+    // Lines of text.
+    KOSHI_LATTICE_TEXT = 1,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum koshi_lattice_format koshi_lattice_format;
+#else
+typedef int32_t koshi_lattice_format;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// Bytes that the library made. Immutable and counted.
+typedef struct koshi_buffer koshi_buffer;
+
+// One utterance at a time: new, then open from koshi_channel_begin to koshi_channel_finish, then
+// finished until the next begin. Cheap when idle. One call at a time may change it.
+typedef struct koshi_channel koshi_channel;
+
+// A source of log-likelihoods for koshi_channel_advance. One call at a time may use it.
+typedef struct koshi_decodable koshi_decodable;
+
+// A graph, options, and the lanes that search it for any number of channels.
+typedef struct koshi_decoder koshi_decoder;
+
 // Why a call failed: a status, one line of text, and the chain of causes. Immutable and counted.
 typedef struct koshi_error koshi_error;
+
+// A decoding graph, ready to be searched. Immutable and counted.
+typedef struct koshi_graph koshi_graph;
+
+// A lattice: state 0 is the start, every arc leads to a higher state, and every state lies on a
+// path from the start to a final state. Raw (one arc a graph arc) or compact (words with strings
+// of transition-ids). Without any path it has no states. Immutable and counted.
+typedef struct koshi_lattice koshi_lattice;
+
+// One path through a graph or lattice. Immutable and counted.
+typedef struct koshi_path koshi_path;
+
+// A transition model: what the input labels of a graph stand for. Immutable and counted.
+typedef struct koshi_transitions koshi_transitions;
 
 // What a call answers: a koshi_status_code. Zero and above is success.
 typedef int32_t koshi_status;
@@ -183,6 +252,220 @@ typedef struct {
     // Always 0.
     uint32_t reserved;
 } koshi_cuda_device;
+
+// Figures of a graph. Arcs and final costs of +inf are as good as absent; they count in
+// num_arcs, num_epsilon_arcs, num_infinite_arcs and the labels only.
+typedef struct {
+    // Bytes that were filled.
+    uint32_t struct_size;
+    // States.
+    uint32_t num_states;
+    // Arcs, epsilon ones included.
+    uint32_t num_arcs;
+    // Arcs with ilabel 0.
+    uint32_t num_epsilon_arcs;
+    // Arcs with a weight of +inf.
+    uint32_t num_infinite_arcs;
+    // Final states.
+    uint32_t num_finals;
+    // States that no path from the start reaches.
+    uint32_t num_unreachable;
+    // States from which no path leads to a final state.
+    uint32_t num_dead_ends;
+    // Arcs of the longest path of epsilon arcs.
+    uint32_t max_level;
+    // The largest input label, 0 if there is none.
+    int32_t max_ilabel;
+    // The largest output label, 0 if there is none.
+    int32_t max_olabel;
+    // Least number of columns that a row of log-likelihoods must have.
+    uint32_t num_columns;
+    // Bytes in memory.
+    uint64_t memory;
+} koshi_graph_summary;
+
+// The callbacks of a decodable. Columns count from 0. All run on the thread that calls
+// koshi_channel_advance, one at a time. A negative answer is a koshi_status of the callback's
+// choice; it ends that call with KOSHI_E_CALLBACK and leaves the channel as it was before the frame.
+// Either of the first two may be NULL; the others must be there.
+typedef struct {
+    // sizeof this struct.
+    uint32_t struct_size;
+    // Must be 0.
+    uint32_t reserved;
+    // Writes the log-likelihood of column `index` at `frame` to *out. Used where there is no
+    // frame_log_likelihoods: at most once a column and frame, and only for columns that the search
+    // needs.
+    koshi_status (*log_likelihood)(void *user_data, int64_t frame, int32_t index, float *out);
+    // Writes all `dim` log-likelihoods of `frame` to `row`, which is the library's and valid for
+    // the call only. Preferred.
+    koshi_status (*frame_log_likelihoods)(void *user_data, int64_t frame, float *row, size_t dim);
+    // Answers how many frames can be asked for now. Never falls.
+    int64_t (*num_frames_ready)(void *user_data);
+    // Answers 1 if `frame` is the last of the utterance, else 0.
+    int32_t (*is_last_frame)(void *user_data, int64_t frame);
+    // Answers the number of columns. Asked once a call of koshi_channel_advance.
+    int32_t (*num_indices)(void *user_data);
+} koshi_decodable_ops;
+
+// The options of a decoder. Where 0 stands for no bound it says so.
+typedef struct {
+    // sizeof this struct.
+    uint32_t struct_size;
+    // Where to compute: a koshi_backend. Default KOSHI_BACKEND_AUTO.
+    int32_t backend;
+    // Index of the GPU. Default 0.
+    uint32_t device;
+    // Tokens within this cost of the best may emit. Finite, above 0. Default 15.
+    float beam;
+    // Links within this cost of the best path are in the lattice. Finite, above 0. Default 10.
+    float lattice_beam;
+    // At most about this many tokens emit (ties stay in). At least 2. Default 10000.
+    uint32_t max_active;
+    // While there are no more tokens than this, all emit. At most max_active. Default 200.
+    uint32_t min_active;
+    // Added to the cutoff for the beam of the next frame where max_active or min_active set it.
+    // Finite, above 0. Default 0.5.
+    float beam_delta;
+    // Multiplies log-likelihoods. Finite. Default 1.
+    float acoustic_scale;
+    // Links held before they are pruned; results do not depend on it. At least 1. Default 40000.
+    uint32_t link_budget;
+    // Channels that are advanced at the same time. At least 1. Default by the machine.
+    uint32_t num_lanes;
+    // Threads over which a batch is spread on the CPU. At least 1. Default by the machine.
+    uint32_t num_threads;
+    // Channels that may exist at the same time; 0 for no bound. Default 0.
+    uint32_t max_channels;
+    // Must be 0.
+    uint32_t reserved;
+    // Seconds from one row to the next, subsampling included. Finite, above 0. Default 0.01.
+    double frame_shift;
+    // Most frames of an utterance; 0 for no bound. Default 0.
+    uint64_t max_frames;
+    // Most candidates of a frame; 0 for no bound on the CPU. Default 0.
+    uint64_t candidate_capacity;
+    // Most tokens of a frame; 0 for no bound on the CPU. Default 0.
+    uint64_t token_capacity;
+    // Most links of a frame; 0 for no bound on the CPU. Default 0.
+    uint64_t link_capacity;
+    // Most bytes that tokens, links and trace of a channel may take; 0 for no bound. Default 0.
+    uint64_t memory_limit;
+} koshi_decoder_config;
+
+// What a decoder is like.
+typedef struct {
+    // Bytes that were filled.
+    uint32_t struct_size;
+    // Where it computes: KOSHI_BACKEND_CPU or KOSHI_BACKEND_CUDA.
+    int32_t backend;
+    // Channels that are advanced at the same time.
+    uint32_t num_lanes;
+    // Threads over which a batch is spread on the CPU.
+    uint32_t num_threads;
+    // Channels that exist now.
+    uint32_t num_channels;
+    // Least number of columns that a row of log-likelihoods must have.
+    uint32_t num_columns;
+    // Bytes of working space that no channel uses now.
+    uint64_t memory;
+    // Why it does not compute on a GPU, in one line; empty if it does. Lives as long as the decoder.
+    const char *why_not_cuda;
+} koshi_decoder_summary;
+
+// Rows for one channel of koshi_decoder_advance, and what became of them.
+typedef struct {
+    // The channel.
+    koshi_channel *channel;
+    // Its next rows, as for koshi_channel_push.
+    const float *rows;
+    // Number of rows.
+    size_t frames;
+    // Number of columns.
+    size_t dim;
+    // Elements from one row to the next.
+    size_t stride;
+    // Result: what koshi_channel_push would have answered.
+    koshi_status status;
+    // Must be 0.
+    uint32_t reserved;
+} koshi_decoder_item;
+
+// Counts of a channel since koshi_channel_begin. They are of the channel alone, whatever its
+// neighbours do.
+typedef struct {
+    // Bytes that were filled.
+    uint32_t struct_size;
+    // Least beam that was in force for a frame; +inf before any.
+    float effective_beam;
+    // Frames searched.
+    uint64_t frames;
+    // Tokens made, over all times.
+    uint64_t tokens;
+    // Largest number of tokens at one time.
+    uint64_t max_tokens;
+    // Arcs looked at, emitting and epsilon.
+    uint64_t arcs;
+    // Links made, before any pruning.
+    uint64_t links;
+    // Frames on which max_active tightened the beam.
+    uint64_t max_active_held;
+    // Frames on which a capacity tightened it.
+    uint64_t capacity_held;
+    // Links of the trace that are held now.
+    uint64_t trace_links;
+    // Bytes that tokens, links and trace hold now.
+    uint64_t memory;
+    // Seconds spent searching, by the wall clock.
+    double seconds;
+} koshi_search_stats;
+
+// Figures of a lattice.
+typedef struct {
+    // Bytes that were filled.
+    uint32_t struct_size;
+    // 1 for a compact lattice, 0 for a raw one.
+    uint32_t is_compact;
+    // States.
+    uint32_t num_states;
+    // Arcs.
+    uint32_t num_arcs;
+    // Frames that the lattice spans.
+    uint32_t num_frames;
+    // 1 if finals of the graph were reached, 0 if all last tokens counted as final.
+    uint32_t reached_final;
+    // The scale that the search applied to acoustic costs; 1 for a lattice that was read.
+    float acoustic_scale;
+    // Always 0.
+    uint32_t reserved;
+    // Graph cost of the best path at that scale; +inf without any path.
+    double best_graph_cost;
+    // Acoustic cost of the best path, without the scale; +inf without any path.
+    double best_acoustic_cost;
+} koshi_lattice_summary;
+
+// An arc of a lattice. In a compact lattice both labels are the word.
+typedef struct {
+    // The state that the arc leads to.
+    uint32_t next;
+    // Input label: transition-id or column + 1; 0 for epsilon.
+    int32_t ilabel;
+    // Output label: word; 0 for epsilon.
+    int32_t olabel;
+    // Cost of the graph: language model, lexicon, transitions.
+    float graph_cost;
+    // Acoustic cost without the acoustic scale. The scaled one is this times the lattice's
+    // acoustic_scale, rounded once.
+    float acoustic_cost;
+} koshi_lattice_arc;
+
+// The cost of ending in a state of a lattice.
+typedef struct {
+    // Graph cost; +inf where the state is not final.
+    float graph_cost;
+    // Acoustic cost without the acoustic scale; +inf where the state is not final.
+    float acoustic_cost;
+} koshi_lattice_cost;
 
 #ifdef __cplusplus
 extern "C" {
@@ -238,6 +521,287 @@ const char *koshi_cuda_why_not(void);
 // Describes GPU `index` (from 0) in `*info` of `size` bytes.
 // KOSHI_E_NO_DEVICE where there is no such GPU.
 koshi_status koshi_cuda_device_info(int32_t index, koshi_cuda_device *info, size_t size, koshi_error **err);
+
+// Reads an OpenFst file of type vector or const, with standard arcs, into *graph. With
+// `transitions` an input label is a transition-id and reads the column of its pdf; with NULL,
+// label i reads column i - 1. The file is mapped while it is read: do not shorten it meanwhile.
+// KOSHI_E_IO; KOSHI_E_FORMAT for a broken file; KOSHI_E_UNSUPPORTED for other types of FST or arc;
+// KOSHI_E_GRAPH for no start state, states or labels out of range, -inf or NaN weights, epsilon
+// cycles (states named); KOSHI_E_NO_MEMORY. No final state, unreachable parts and +inf weights are
+// fine: koshi_graph_info tells of them.
+koshi_status koshi_graph_read(const char *path,
+                              const koshi_transitions *transitions,
+                              koshi_graph **graph,
+                              koshi_error **err);
+
+// As koshi_graph_read, from `size` bytes at `data`, which are not needed afterwards.
+koshi_status koshi_graph_from_memory(const uint8_t *data,
+                                     size_t size,
+                                     const koshi_transitions *transitions,
+                                     koshi_graph **graph,
+                                     koshi_error **err);
+
+// As koshi_graph_read, where label i reads column columns[i]. The table has `num_columns` entries;
+// entry 0 is not used, and a label without an entry, or with a negative one, is KOSHI_E_GRAPH.
+koshi_status koshi_graph_read_mapped(const char *path,
+                                     const int32_t *columns,
+                                     size_t num_columns,
+                                     koshi_graph **graph,
+                                     koshi_error **err);
+
+// Describes `graph` in *info of `size` bytes. The first call on a graph walks all its arcs.
+koshi_status koshi_graph_info(const koshi_graph *graph,
+                              koshi_graph_summary *info,
+                              size_t size,
+                              koshi_error **err);
+
+// Counts `graph` once more and returns it; NULL for a bad handle.
+koshi_graph *koshi_graph_ref(const koshi_graph *graph);
+
+// Takes back one count of `graph`; the last one frees it, once no decoder uses it. NULL is fine.
+koshi_status koshi_graph_free(koshi_graph *graph);
+
+// Makes a decodable of a matrix of `frames` rows of `dim` log-likelihoods, `stride` elements apart,
+// in *decodable. All frames are ready. The matrix is not copied: it must stay as it is until the
+// decodable is freed. KOSHI_E_SHAPE if `stride` is below `dim`.
+koshi_status koshi_decodable_from_matrix(const float *rows,
+                                         size_t frames,
+                                         size_t dim,
+                                         size_t stride,
+                                         koshi_decodable **decodable,
+                                         koshi_error **err);
+
+// Makes a decodable of callbacks, in *decodable. `ops` is copied. `drop` runs once when `user_data`
+// is no longer used: in koshi_decodable_free, or when this call fails.
+koshi_status koshi_decodable_new(const koshi_decodable_ops *ops,
+                                 void *user_data,
+                                 koshi_drop_fn drop,
+                                 koshi_decodable **decodable,
+                                 koshi_error **err);
+
+// Frees `decodable`. Waits until no other thread uses it; a koshi_channel_advance that does ends
+// with KOSHI_E_HANDLE before its next frame. From inside one of its own callbacks it returns at
+// once, and `drop` runs when that koshi_channel_advance ends. NULL is fine.
+koshi_status koshi_decodable_free(koshi_decodable *decodable);
+
+// Fills *config, of `size` bytes, with the defaults.
+koshi_status koshi_decoder_config_init(koshi_decoder_config *config, size_t size, koshi_error **err);
+
+// Makes a decoder over `graph` in *decoder. `config` NULL: the defaults. KOSHI_E_CONFIG names an
+// option out of its range; KOSHI_E_NO_DEVICE says why there is no GPU where one was asked for.
+koshi_status koshi_decoder_new(const koshi_graph *graph,
+                               const koshi_decoder_config *config,
+                               koshi_decoder **decoder,
+                               koshi_error **err);
+
+// Describes `decoder` in *info of `size` bytes.
+koshi_status koshi_decoder_info(const koshi_decoder *decoder,
+                                koshi_decoder_summary *info,
+                                size_t size,
+                                koshi_error **err);
+
+// Advances `num_items` distinct channels of `decoder` by their rows, as one batch over its lanes.
+// `item_size` is sizeof items[0]. Each item gets its own status, and what becomes of one does not
+// touch the others: a bad channel handle, a channel that is in use or stands twice in `items`, or one
+// of another decoder is that item's matter too. KOSHI_OK if all items succeeded, else
+// KOSHI_OK_PARTIAL. KOSHI_E_ARGUMENT, _HANDLE and _UNSUPPORTED are about the call itself: then no item
+// was touched.
+koshi_status koshi_decoder_advance(const koshi_decoder *decoder,
+                                   koshi_decoder_item *items,
+                                   size_t num_items,
+                                   size_t item_size,
+                                   koshi_error **err);
+
+// Frees `decoder`, once none of its channels exists any more. NULL is fine.
+koshi_status koshi_decoder_free(koshi_decoder *decoder);
+
+// Makes a channel of `decoder` in *channel. KOSHI_E_LIMIT when max_channels exist.
+koshi_status koshi_channel_new(const koshi_decoder *decoder, koshi_channel **channel, koshi_error **err);
+
+// Begins a new utterance, from any state. Results of the one before are gone.
+koshi_status koshi_channel_begin(koshi_channel *channel, koshi_error **err);
+
+// Searches `frames` rows of `dim` log-likelihoods, `stride` elements apart, before it returns. However
+// an utterance is cut into pushes, its results are the same. The rows are not needed afterwards.
+// KOSHI_E_STATE unless open; KOSHI_E_SHAPE names arc, label and width where the graph needs more
+// columns; KOSHI_E_SCORES for NaN or +inf (-inf: no such arc in that frame), with frame and column;
+// KOSHI_E_NO_TOKENS and KOSHI_E_CAPACITY with the frame; KOSHI_E_LIMIT; KOSHI_E_CANCELLED. Everything
+// before a frame that fails is kept. After _SCORES, _NO_TOKENS, _CAPACITY and _CANCELLED pushes answer
+// the same until the next begin, while results can be fetched.
+koshi_status koshi_channel_push(koshi_channel *channel,
+                                const float *rows,
+                                size_t frames,
+                                size_t dim,
+                                size_t stride,
+                                koshi_error **err);
+
+// Pulls frames from `decodable` while they are ready, at most `max_frames` of them (negative: no
+// bound), and writes how many were searched to *frames_decoded, which may be NULL. Frame numbers count
+// from begin. Otherwise as koshi_channel_push; a callback that fails is KOSHI_E_CALLBACK, and the call
+// can be made again. Callbacks run on this thread. KOSHI_E_BUSY if another call uses the decodable.
+koshi_status koshi_channel_advance(koshi_channel *channel,
+                                   koshi_decodable *decodable,
+                                   int64_t max_frames,
+                                   uint64_t *frames_decoded,
+                                   koshi_error **err);
+
+// No more rows will come. Results can be fetched until the next begin.
+koshi_status koshi_channel_finish(koshi_channel *channel, koshi_error **err);
+
+// Stops the utterance before its next frame: pushes, also one that is at work, answer
+// KOSHI_E_CANCELLED until the next begin. May be called at any time from any thread, and never answers
+// KOSHI_E_BUSY.
+koshi_status koshi_channel_cancel(koshi_channel *channel, koshi_error **err);
+
+// Frames searched since begin; -1 for a bad handle or a channel at work.
+int64_t koshi_channel_num_frames(const koshi_channel *channel);
+
+// 1 if a token of the last time is in a final state, 0 if none is; -1 for a bad handle, a channel at
+// work or one that has not begun.
+int32_t koshi_channel_reached_final(const koshi_channel *channel);
+
+// Cost of the best final token above the best token, final costs included; +inf if none is final; NaN
+// where koshi_channel_reached_final answers -1.
+float koshi_channel_final_relative_cost(const koshi_channel *channel);
+
+// The best path now, in *path: to the best final token if `use_final` is not 0 and one is reached,
+// else to the best token. Before finish too. KOSHI_E_STATE if the channel has not begun.
+koshi_status koshi_channel_best_path(const koshi_channel *channel,
+                                     int32_t use_final,
+                                     koshi_path **path,
+                                     koshi_error **err);
+
+// The best path to the best token now, in *path, and in *stable_words, which may be NULL, how many of
+// its words can no longer change. KOSHI_E_STATE if the channel has not begun.
+koshi_status koshi_channel_partial(const koshi_channel *channel,
+                                   koshi_path **path,
+                                   size_t *stable_words,
+                                   koshi_error **err);
+
+// The raw lattice now, in *lattice: what finish would give if no more rows came. If `use_final` is not
+// 0 and a last token is final, only final ones end paths; else all last tokens do. KOSHI_E_STATE if
+// the channel has not begun.
+koshi_status koshi_channel_lattice(koshi_channel *channel,
+                                   int32_t use_final,
+                                   koshi_lattice **lattice,
+                                   koshi_error **err);
+
+// Counts of `channel` since begin, in *stats of `size` bytes. KOSHI_E_STATE if it has not begun.
+koshi_status koshi_channel_stats(const koshi_channel *channel,
+                                 koshi_search_stats *stats,
+                                 size_t size,
+                                 koshi_error **err);
+
+// Frees `channel`. A call that is at work on it ends first and is not waited for. NULL is fine.
+koshi_status koshi_channel_free(koshi_channel *channel);
+
+// The path's output labels (words) that are not epsilon, and their number in *len, which may be
+// NULL. NULL and 0 for a bad handle. The array lives as long as the path.
+const int32_t *koshi_path_olabels(const koshi_path *path, size_t *len);
+
+// The path's input labels (transition-ids) that are not epsilon: one a frame. Otherwise as
+// koshi_path_olabels.
+const int32_t *koshi_path_ilabels(const koshi_path *path, size_t *len);
+
+// For each output label of the path the frame at which its arc starts: the number of frames
+// before it. Otherwise as koshi_path_olabels.
+const uint32_t *koshi_path_frames(const koshi_path *path, size_t *len);
+
+// Sum of the path's graph costs, final cost included; NaN for a bad handle.
+double koshi_path_graph_cost(const koshi_path *path);
+
+// Sum of the path's acoustic costs without the acoustic scale; NaN for a bad handle.
+double koshi_path_acoustic_cost(const koshi_path *path);
+
+// Counts `path` once more and returns it; NULL for a bad handle.
+koshi_path *koshi_path_ref(const koshi_path *path);
+
+// Takes back one count of `path`; the last one frees it. NULL is fine.
+koshi_status koshi_path_free(koshi_path *path);
+
+// Describes `lattice` in *info of `size` bytes. Finds the best path, so it walks all arcs.
+koshi_status koshi_lattice_info(const koshi_lattice *lattice,
+                                koshi_lattice_summary *info,
+                                size_t size,
+                                koshi_error **err);
+
+// The lattice's arcs by state, and their number in *len, which may be NULL. NULL and 0 for a bad
+// handle. The array lives as long as the lattice.
+const koshi_lattice_arc *koshi_lattice_arcs(const koshi_lattice *lattice, size_t *len);
+
+// Where each state's arcs are: those of state s run from arcs[offsets[s]] to before
+// arcs[offsets[s + 1]], so there is one entry more than states. Otherwise as koshi_lattice_arcs.
+const uint32_t *koshi_lattice_arc_offsets(const koshi_lattice *lattice, size_t *len);
+
+// The cost of ending in each state. Otherwise as koshi_lattice_arcs.
+const koshi_lattice_cost *koshi_lattice_final_costs(const koshi_lattice *lattice, size_t *len);
+
+// The time of each state: the number of frames before it. Of length 0 where paths to one state
+// differ in frames. Otherwise as koshi_lattice_arcs.
+const uint32_t *koshi_lattice_times(const koshi_lattice *lattice, size_t *len);
+
+// The transition-ids on arc number `arc`: its string in a compact lattice, its input label unless
+// that is epsilon in a raw one. NULL and 0 if there is no such arc. Otherwise as koshi_lattice_arcs.
+const int32_t *koshi_lattice_string(const koshi_lattice *lattice, size_t arc, size_t *len);
+
+// The transition-ids that follow where a path ends in `state`: none in a raw lattice. NULL and 0 if
+// there is no such state. Otherwise as koshi_lattice_arcs.
+const int32_t *koshi_lattice_final_string(const koshi_lattice *lattice, size_t state, size_t *len);
+
+// The path of least graph cost + acoustic_scale * acoustic cost, in *path. Ties: the lowest final
+// state, and from there back the lowest arc number. Empty without any path.
+koshi_status koshi_lattice_best_path(const koshi_lattice *lattice,
+                                     float acoustic_scale,
+                                     koshi_path **path,
+                                     koshi_error **err);
+
+// The arcs and final states on paths whose cost, at `acoustic_scale`, is at most `beam` above the
+// best one's, in *pruned. `beam` is 0 or more, +inf too. The best path always stays.
+koshi_status koshi_lattice_prune(const koshi_lattice *lattice,
+                                 float beam,
+                                 float acoustic_scale,
+                                 koshi_lattice **pruned,
+                                 koshi_error **err);
+
+// The lattice with graph costs multiplied by `graph` and acoustic costs by `acoustic`, rounded once,
+// in *scaled. KOSHI_E_ARGUMENT if a product is not finite.
+koshi_status koshi_lattice_scale(const koshi_lattice *lattice,
+                                 float graph,
+                                 float acoustic,
+                                 koshi_lattice **scaled,
+                                 koshi_error **err);
+
+// Writes `lattice` as Kaldi does in a file, behind the key and a space, in *buffer. `format` is a
+// koshi_lattice_format. Acoustic costs are written without the acoustic scale.
+koshi_status koshi_lattice_to_memory(const koshi_lattice *lattice,
+                                     int32_t format,
+                                     koshi_buffer **buffer,
+                                     koshi_error **err);
+
+// Reads a lattice of either form and format from `size` bytes at `data` into *lattice, sorts and trims
+// it. KOSHI_E_FORMAT with the byte offset for anything else, for a cycle and for bytes that follow.
+koshi_status koshi_lattice_from_memory(const uint8_t *data,
+                                       size_t size,
+                                       koshi_lattice **lattice,
+                                       koshi_error **err);
+
+// Counts `lattice` once more and returns it; NULL for a bad handle.
+koshi_lattice *koshi_lattice_ref(const koshi_lattice *lattice);
+
+// Takes back one count of `lattice`; the last one frees it. NULL is fine.
+koshi_status koshi_lattice_free(koshi_lattice *lattice);
+
+// The bytes, koshi_buffer_size of them; NULL for a bad handle. They live as long as the buffer.
+const uint8_t *koshi_buffer_data(const koshi_buffer *buffer);
+
+// Number of bytes; -1 for a bad handle.
+int64_t koshi_buffer_size(const koshi_buffer *buffer);
+
+// Counts `buffer` once more and returns it; NULL for a bad handle.
+koshi_buffer *koshi_buffer_ref(const koshi_buffer *buffer);
+
+// Takes back one count of `buffer`; the last one frees it. NULL is fine.
+koshi_status koshi_buffer_free(koshi_buffer *buffer);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -34,7 +34,7 @@ fn the_header_is_what_the_source_says() {
 #[test]
 fn the_header_speaks_c() {
     for (number, line) in generated().lines().enumerate() {
-        for rust in ["[`", "`]", "::", "Option<", "Result<", "unsafe", "Arc", "&mut", "[u8", "Vec<"] {
+        for rust in ["[`", "`]", "::", "Option<", "Result<", "unsafe", "Arc<", "&mut", "[u8", "Vec<"] {
             assert!(!line.contains(rust), "line {}: {rust} in: {line}", number + 1);
         }
         assert!(line.len() <= 110, "line {} is longer than 110: {line}", number + 1);

@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use crate::cpu::{CpuLanes, LentChannel};
+use crate::cuda;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::search::{LaneChannel, LaneWork, Lanes};
 
 use super::config::{BackendChoice, DecoderConfig};
+
+/// Why a GPU that is there is not used.
+const NO_GPU_LANES: &str = "this build has no GPU lanes";
 
 /// The backend of a decoder.
 #[derive(Debug)]
@@ -23,8 +27,13 @@ impl Backend {
     pub fn new(graph: &Arc<Graph>, config: &DecoderConfig) -> Result<(Backend, String)> {
         let why_not = match config.backend {
             BackendChoice::Cpu => "the CPU was asked for".to_string(),
-            BackendChoice::Auto => why_no_gpu(),
-            BackendChoice::Cuda => return Err(Error::NoDevice(why_no_gpu())),
+            BackendChoice::Auto => cuda::devices().err().unwrap_or(NO_GPU_LANES).to_string(),
+            BackendChoice::Cuda => {
+                return Err(match cuda::devices() {
+                    Ok(_) => Error::Unsupported(NO_GPU_LANES.to_string()),
+                    Err(reason) => Error::NoDevice(reason.to_string()),
+                });
+            }
         };
         let (lanes, threads) = (config.num_lanes as usize, config.num_threads as usize);
         let lanes = CpuLanes::new(Arc::clone(graph), config.search, lanes, threads)?;
@@ -54,11 +63,6 @@ impl Backend {
             Backend::Cpu(lanes) => lanes.memory(),
         }
     }
-}
-
-/// Why no GPU is used.
-fn why_no_gpu() -> String {
-    "this build has no GPU lanes".to_string()
 }
 
 /// So that callers need not name the trait.

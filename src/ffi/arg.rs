@@ -6,7 +6,7 @@
 use std::ffi::{CStr, c_char};
 use std::ptr::NonNull;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, try_reserve};
 
 /// A text in UTF-8 that ends with NUL.
 ///
@@ -35,6 +35,14 @@ pub(super) unsafe fn array<'a, T>(pointer: *const T, len: usize, name: &str) -> 
     }
     // SAFETY: by this function's own promise; null, alignment and size were checked.
     Ok(unsafe { std::slice::from_raw_parts(pointer, len) })
+}
+
+/// A copy of a caller's array, whose size memory may not have room for.
+pub(super) fn copy<T: Copy>(source: &[T], name: &str) -> Result<Vec<T>> {
+    let mut copy = Vec::new();
+    try_reserve(&mut copy, source.len(), name)?;
+    copy.extend_from_slice(source);
+    Ok(copy)
 }
 
 /// A pointer that may be read or written as `T`.
@@ -78,6 +86,34 @@ impl<T> Out<T> {
     pub(super) fn set(self, value: T) {
         // SAFETY: not null, aligned, and writable by the promise of `out`.
         unsafe { self.0.write(value) };
+    }
+}
+
+/// The length that belongs to an array which a query hands out; 0 until [`Length::of`], so that
+/// a caller who does not look at the pointer sees an empty array. May be missing.
+pub(super) struct Length(Option<NonNull<usize>>);
+
+/// Takes a place for a length and writes 0 there.
+///
+/// # Safety
+/// `pointer` is null or may be written as `usize` until the call returns.
+pub(super) unsafe fn length(pointer: *mut usize) -> Length {
+    let place = NonNull::new(pointer).filter(|_| pointer.is_aligned());
+    if let Some(place) = place {
+        // SAFETY: by this function's own promise; null and alignment were checked.
+        unsafe { place.write(0) };
+    }
+    Length(place)
+}
+
+impl Length {
+    /// Hands out `slice`: its length here, its pointer as the result, which is never null.
+    pub(super) fn of<T>(self, slice: &[T]) -> *const T {
+        if let Some(place) = self.0 {
+            // SAFETY: by the promise of `length`.
+            unsafe { place.write(slice.len()) };
+        }
+        slice.as_ptr()
     }
 }
 

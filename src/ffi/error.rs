@@ -11,8 +11,11 @@ use crate::error::{Error, Result};
 /// What a call answers: a koshi_status_code. Zero and above is success.
 pub type koshi_status = i32;
 
-/// The values of a koshi_status. They are grouped by what the caller should do; new ones are
-/// only ever added, so treat an unknown negative one by its hundred.
+/// The values of a koshi_status. The hundreds say what to do; new values are only ever added, so treat
+/// an unknown one by its hundred.
+/// -1xx: change the program. -2xx: look at the input. -3xx: this utterance stops here; what came
+/// before can be fetched, and the channel can begin anew. -4xx: ask for less, or wait. -5xx: look at
+/// the machine. -6xx: it was your own code or wish. -7xx: a fault of the library; please report it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum koshi_status_code {
@@ -21,7 +24,7 @@ pub enum koshi_status_code {
     /// Done, with less than was asked for (smaller effective beam, no alignment).
     KOSHI_OK_PARTIAL = 1,
 
-    /// -1xx, change the program. An argument is outside its domain: null, misaligned, a bad name.
+    /// An argument is outside its domain: null, misaligned, a bad name.
     KOSHI_E_ARGUMENT = -101,
     /// A handle is null, unknown, freed before, of another type, or poisoned by KOSHI_E_INTERNAL.
     KOSHI_E_HANDLE = -102,
@@ -34,7 +37,7 @@ pub enum koshi_status_code {
     /// Something known and not handled by this version, named in the message.
     KOSHI_E_UNSUPPORTED = -106,
 
-    /// -2xx, look at the input. The operating system refused an operation on a file or pipe.
+    /// The operating system refused an operation on a file or pipe.
     KOSHI_E_IO = -201,
     /// Bytes of a file do not have the form that they should.
     KOSHI_E_FORMAT = -202,
@@ -43,33 +46,32 @@ pub enum koshi_status_code {
     /// Dimensions do not agree.
     KOSHI_E_SHAPE = -204,
 
-    /// -3xx, this utterance stops here; what came before can be fetched and the channel begun
-    /// anew. A log-likelihood is NaN or +inf.
+    /// A log-likelihood is NaN or +inf.
     KOSHI_E_SCORES = -301,
     /// No token survived a frame.
     KOSHI_E_NO_TOKENS = -302,
     /// Even the tied best of a frame do not fit a capacity.
     KOSHI_E_CAPACITY = -303,
 
-    /// -4xx, ask for less or wait. A queue is full; try again when it has drained.
+    /// A queue is full; try again when it has drained.
     KOSHI_E_FULL = -401,
     /// A limit that the caller set, or one of the library, is reached.
     KOSHI_E_LIMIT = -402,
     /// Memory could not be had.
     KOSHI_E_NO_MEMORY = -403,
 
-    /// -5xx, look at the machine. No usable GPU; the message says why.
+    /// No usable GPU; the message says why.
     KOSHI_E_NO_DEVICE = -501,
     /// The GPU or its driver reported a failure.
     KOSHI_E_DEVICE = -502,
 
-    /// -6xx, look at your own code or wish. A callback of the caller reported failure.
+    /// A callback of the caller reported failure.
     KOSHI_E_CALLBACK = -601,
     /// The work was cancelled by the caller.
     KOSHI_E_CANCELLED = -602,
 
-    /// -7xx, a fault of the library itself. The handles that the call could change accept
-    /// only their free function from then on. Please report the message.
+    /// A fault of the library itself. The handles that the call could change accept only their
+    /// free function from then on.
     KOSHI_E_INTERNAL = -701,
 }
 

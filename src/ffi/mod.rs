@@ -29,8 +29,35 @@ mod log;
 
 mod cuda;
 
+mod transitions;
+
+mod graph;
+
+mod decodable;
+
+mod decoder_config;
+
+mod decoder;
+
+mod channel;
+
+mod path;
+
+mod lattice;
+
+mod buffer;
+
+pub use self::buffer::*;
 pub use self::callback::koshi_drop_fn;
+pub use self::channel::*;
 pub use self::cuda::*;
+pub use self::decodable::*;
+pub use self::decoder::*;
+pub use self::decoder_config::*;
 pub use self::error::*;
+pub use self::graph::*;
+pub use self::lattice::*;
 pub use self::log::*;
+pub use self::path::*;
+pub use self::transitions::*;
 pub use self::version::*;

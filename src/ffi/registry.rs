@@ -34,6 +34,15 @@ pub(super) trait Opaque {
 #[repr(u8)]
 pub(super) enum Kind {
     Error = 1,
+    Transitions,
+    Symbols,
+    Graph,
+    Decodable,
+    Decoder,
+    Channel,
+    Path,
+    Lattice,
+    Buffer,
     #[cfg(test)]
     Test = 126,
 }
@@ -41,6 +50,15 @@ pub(super) enum Kind {
 impl Kind {
     const ALL: &[(Kind, &str)] = &[
         (Kind::Error, "koshi_error"),
+        (Kind::Transitions, "koshi_transitions"),
+        (Kind::Symbols, "koshi_symbols"),
+        (Kind::Graph, "koshi_graph"),
+        (Kind::Decodable, "koshi_decodable"),
+        (Kind::Decoder, "koshi_decoder"),
+        (Kind::Channel, "koshi_channel"),
+        (Kind::Path, "koshi_path"),
+        (Kind::Lattice, "koshi_lattice"),
+        (Kind::Buffer, "koshi_buffer"),
         #[cfg(test)]
         (Kind::Test, "koshi_test"),
     ];

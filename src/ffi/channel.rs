@@ -1,0 +1,289 @@
+//! Channels: one utterance after another, from rows to words and lattices.
+
+use std::sync::Arc;
+
+use super::arg;
+use super::config::{self, Grows};
+use super::decodable::{koshi_decodable, rows};
+use super::decoder::koshi_decoder;
+use super::error::{koshi_error, koshi_status};
+use super::exclusive::Exclusive;
+use super::guard;
+use super::lattice::koshi_lattice;
+use super::path::koshi_path;
+use super::registry::{self, Kind, Opaque};
+use crate::decoder::{Canceller, Channel};
+use crate::error::Result;
+use crate::lattice::Lattice;
+
+/// One utterance at a time: new, then open from koshi_channel_begin to koshi_channel_finish, then
+/// finished until the next begin. Cheap when idle. One call at a time may change it.
+pub struct koshi_channel {
+    _opaque: (),
+}
+
+impl Opaque for koshi_channel {
+    type Object = ChannelObject;
+    const KIND: Kind = Kind::Channel;
+}
+
+/// What a `koshi_channel` stands for.
+pub struct ChannelObject {
+    pub(super) channel: Exclusive<Channel>,
+    /// Works while the channel is in use.
+    canceller: Canceller,
+}
+
+/// Counts of a channel since koshi_channel_begin. They are of the channel alone, whatever its
+/// neighbours do.
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct koshi_search_stats {
+    /// Bytes that were filled.
+    pub struct_size: u32,
+    /// Least beam that was in force for a frame; +inf before any.
+    pub effective_beam: f32,
+    /// Frames searched.
+    pub frames: u64,
+    /// Tokens made, over all times.
+    pub tokens: u64,
+    /// Largest number of tokens at one time.
+    pub max_tokens: u64,
+    /// Arcs looked at, emitting and epsilon.
+    pub arcs: u64,
+    /// Links made, before any pruning.
+    pub links: u64,
+    /// Frames on which max_active tightened the beam.
+    pub max_active_held: u64,
+    /// Frames on which a capacity tightened it.
+    pub capacity_held: u64,
+    /// Links of the trace that are held now.
+    pub trace_links: u64,
+    /// Bytes that tokens, links and trace hold now.
+    pub memory: u64,
+    /// Seconds spent searching, by the wall clock.
+    pub seconds: f64,
+}
+
+// SAFETY: Pod says that there is no padding and that any bytes will do.
+unsafe impl Grows for koshi_search_stats {
+    const NAME: &'static str = "koshi_search_stats";
+    const FIRST_SIZE: usize = 88;
+
+    fn defaults() -> koshi_search_stats {
+        bytemuck::Zeroable::zeroed()
+    }
+}
+
+fn object(channel: *const koshi_channel) -> Result<Arc<ChannelObject>> {
+    registry::get(channel, "channel")
+}
+
+/// Makes a channel of `decoder` in *channel. KOSHI_E_LIMIT when max_channels exist.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_channel_new(
+    decoder: *const koshi_decoder,
+    channel: *mut *mut koshi_channel,
+    err: *mut *mut koshi_error,
+) -> koshi_status {
+    guard::call(err, || {
+        let decoder = registry::get(decoder, "decoder")?;
+        // SAFETY: the header's promise on results.
+        let out = unsafe { arg::out(channel, "channel") }?;
+        let made = decoder.decoder.new_channel()?;
+        let canceller = made.canceller();
+        out.set(registry::insert(ChannelObject { channel: Exclusive::new("koshi_channel", made), canceller })?);
+        Ok(())
+    })
+}
+
+/// Begins a new utterance, from any state. Results of the one before are gone.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_channel_begin(channel: *mut koshi_channel, err: *mut *mut koshi_error) -> koshi_status {
+    guard::call(err, || object(channel)?.channel.write()?.begin())
+}
+
+/// Searches `frames` rows of `dim` log-likelihoods, `stride` elements apart, before it returns. However
+/// an utterance is cut into pushes, its results are the same. The rows are not needed afterwards.
+/// KOSHI_E_STATE unless open; KOSHI_E_SHAPE names arc, label and width where the graph needs more
+/// columns; KOSHI_E_SCORES for NaN or +inf (-inf: no such arc in that frame), with frame and column;
+/// KOSHI_E_NO_TOKENS and KOSHI_E_CAPACITY with the frame; KOSHI_E_LIMIT; KOSHI_E_CANCELLED. Everything
+/// before a frame that fails is kept. After _SCORES, _NO_TOKENS, _CAPACITY and _CANCELLED pushes answer
+/// the same until the next begin, while results can be fetched.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_channel_push(
+    channel: *mut koshi_channel,
+    rows: *const f32,
+    frames: usize,
+    dim: usize,
+    stride: usize,
+    err: *mut *mut koshi_error,
+) -> koshi_status {
+    guard::call(err, || {
+        let object = object(channel)?;
+        // SAFETY: the header's promise on rows.
+        let rows = unsafe { self::rows(rows, frames, dim, stride) }?;
+        object.channel.write()?.push(rows)
+    })
+}
+
+/// Pulls frames from `decodable` while they are ready, at most `max_frames` of them (negative: no
+/// bound), and writes how many were searched to *frames_decoded, which may be NULL. Frame numbers count
+/// from begin. Otherwise as koshi_channel_push; a callback that fails is KOSHI_E_CALLBACK, and the call
+/// can be made again. Callbacks run on this thread. KOSHI_E_BUSY if another call uses the decodable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_channel_advance(
+    channel: *mut koshi_channel,
+    decodable: *mut koshi_decodable,
+    max_frames: i64,
+    frames_decoded: *mut u64,
+    err: *mut *mut koshi_error,
+) -> koshi_status {
+    guard::call(err, || {
+        let (object, scores) = (object(channel)?, registry::get(decodable, "decodable")?);
+        // SAFETY: the header's promise on results.
+        let out = unsafe { arg::out_optional(frames_decoded, "frames_decoded") }?;
+        let mut channel = object.channel.write()?;
+        let most = u64::try_from(max_frames).ok();
+        let done = scores.with(|decodable| channel.advance(decodable, most))?;
+        if let Some(out) = out {
+            out.set(done);
+        }
+        Ok(())
+    })
+}
+
+/// No more rows will come. Results can be fetched until the next begin.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_channel_finish(channel: *mut koshi_channel, err: *mut *mut koshi_error) -> koshi_status {
+    guard::call(err, || object(channel)?.channel.write()?.finish())
+}
+
+/// Stops the utterance before its next frame: pushes, also one that is at work, answer
+/// KOSHI_E_CANCELLED until the next begin. May be called at any time from any thread, and never answers
+/// KOSHI_E_BUSY.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_channel_cancel(channel: *mut koshi_channel, err: *mut *mut koshi_error) -> koshi_status {
+    guard::call(err, || {
+        object(channel)?.canceller.cancel();
+        Ok(())
+    })
+}
+
+/// Frames searched since begin; -1 for a bad handle or a channel at work.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_channel_num_frames(channel: *const koshi_channel) -> i64 {
+    guard::query(-1, || Ok(i64::try_from(object(channel)?.channel.read()?.num_frames()).unwrap_or(i64::MAX)))
+}
+
+/// 1 if a token of the last time is in a final state, 0 if none is; -1 for a bad handle, a channel at
+/// work or one that has not begun.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_channel_reached_final(channel: *const koshi_channel) -> i32 {
+    guard::query(-1, || Ok(i32::from(object(channel)?.channel.read()?.reached_final()?)))
+}
+
+/// Cost of the best final token above the best token, final costs included; +inf if none is final; NaN
+/// where koshi_channel_reached_final answers -1.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_channel_final_relative_cost(channel: *const koshi_channel) -> f32 {
+    guard::query(f32::NAN, || object(channel)?.channel.read()?.final_relative_cost())
+}
+
+/// The best path now, in *path: to the best final token if `use_final` is not 0 and one is reached,
+/// else to the best token. Before finish too. KOSHI_E_STATE if the channel has not begun.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_channel_best_path(
+    channel: *const koshi_channel,
+    use_final: i32,
+    path: *mut *mut koshi_path,
+    err: *mut *mut koshi_error,
+) -> koshi_status {
+    guard::call(err, || {
+        let object = object(channel)?;
+        // SAFETY: the header's promise on results.
+        let out = unsafe { arg::out(path, "path") }?;
+        let best = object.channel.read()?.best_path(use_final != 0)?;
+        out.set(registry::insert(best)?);
+        Ok(())
+    })
+}
+
+/// The best path to the best token now, in *path, and in *stable_words, which may be NULL, how many of
+/// its words can no longer change. KOSHI_E_STATE if the channel has not begun.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_channel_partial(
+    channel: *const koshi_channel,
+    path: *mut *mut koshi_path,
+    stable_words: *mut usize,
+    err: *mut *mut koshi_error,
+) -> koshi_status {
+    guard::call(err, || {
+        let object = object(channel)?;
+        // SAFETY: the header's promise on results.
+        let (out, stable) = unsafe { (arg::out(path, "path")?, arg::out_optional(stable_words, "stable_words")?) };
+        let (best, words) = object.channel.read()?.partial()?;
+        out.set(registry::insert(best)?);
+        if let Some(stable) = stable {
+            stable.set(words);
+        }
+        Ok(())
+    })
+}
+
+/// The raw lattice now, in *lattice: what finish would give if no more rows came. If `use_final` is not
+/// 0 and a last token is final, only final ones end paths; else all last tokens do. KOSHI_E_STATE if
+/// the channel has not begun.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_channel_lattice(
+    channel: *mut koshi_channel,
+    use_final: i32,
+    lattice: *mut *mut koshi_lattice,
+    err: *mut *mut koshi_error,
+) -> koshi_status {
+    guard::call(err, || {
+        let object = object(channel)?;
+        // SAFETY: the header's promise on results.
+        let out = unsafe { arg::out(lattice, "lattice") }?;
+        let raw = object.channel.write()?.lattice(use_final != 0)?;
+        out.set(registry::insert(Lattice::from(raw))?);
+        Ok(())
+    })
+}
+
+/// Counts of `channel` since begin, in *stats of `size` bytes. KOSHI_E_STATE if it has not begun.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_channel_stats(
+    channel: *const koshi_channel,
+    stats: *mut koshi_search_stats,
+    size: usize,
+    err: *mut *mut koshi_error,
+) -> koshi_status {
+    guard::call(err, || {
+        let object = object(channel)?;
+        // SAFETY: the header's promise on output structs.
+        let out = unsafe { config::out(stats, size, "stats") }?;
+        let found = object.channel.read()?.stats()?;
+        out.set(&koshi_search_stats {
+            struct_size: 0,
+            effective_beam: found.effective_beam,
+            frames: found.frames,
+            tokens: found.tokens,
+            max_tokens: found.max_tokens,
+            arcs: found.arcs,
+            links: found.links,
+            max_active_held: found.max_active_held,
+            capacity_held: found.capacity_held,
+            trace_links: found.trace_links,
+            memory: found.memory,
+            seconds: found.seconds,
+        });
+        Ok(())
+    })
+}
+
+/// Frees `channel`. A call that is at work on it ends first and is not waited for. NULL is fine.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_channel_free(channel: *mut koshi_channel) -> koshi_status {
+    guard::free(|| registry::free(channel, "channel"))
+}

@@ -1,0 +1,281 @@
+//! Decoders: a graph, options, and the lanes that search it.
+
+use std::ffi::{CString, c_char};
+use std::sync::Arc;
+
+use super::arg;
+use super::channel::{ChannelObject, koshi_channel};
+use super::config::{self, Grows};
+use super::decodable::rows;
+use super::decoder_config::{koshi_backend, koshi_decoder_config};
+use super::error::{koshi_error, koshi_status, koshi_status_code, line, status};
+use super::graph::koshi_graph;
+use super::guard::{self, Success};
+use super::registry::{self, Kind, Opaque};
+use crate::decoder::{BatchItem, Channel, Decoder};
+use crate::error::{Error, Result, try_reserve};
+use crate::search::Rows;
+
+/// A graph, options, and the lanes that search it for any number of channels.
+pub struct koshi_decoder {
+    _opaque: (),
+}
+
+impl Opaque for koshi_decoder {
+    type Object = DecoderObject;
+    const KIND: Kind = Kind::Decoder;
+}
+
+/// What a `koshi_decoder` stands for.
+pub struct DecoderObject {
+    pub(super) decoder: Arc<Decoder>,
+    /// Why it does not run on a GPU, for C.
+    why_not: CString,
+}
+
+/// What a decoder is like.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct koshi_decoder_summary {
+    /// Bytes that were filled.
+    pub struct_size: u32,
+    /// Where it computes: KOSHI_BACKEND_CPU or KOSHI_BACKEND_CUDA.
+    pub backend: i32,
+    /// Channels that are advanced at the same time.
+    pub num_lanes: u32,
+    /// Threads over which a batch is spread on the CPU.
+    pub num_threads: u32,
+    /// Channels that exist now.
+    pub num_channels: u32,
+    /// Least number of columns that a row of log-likelihoods must have.
+    pub num_columns: u32,
+    /// Bytes of working space that no channel uses now.
+    pub memory: u64,
+    /// Why it does not compute on a GPU, in one line; empty if it does. Lives as long as the decoder.
+    pub why_not_cuda: *const c_char,
+}
+
+const _: () = assert!(size_of::<koshi_decoder_summary>() == koshi_decoder_summary::FIRST_SIZE);
+
+// SAFETY: six numbers of 4 bytes, then two fields of 8: no padding, any bytes will do.
+unsafe impl Grows for koshi_decoder_summary {
+    const NAME: &'static str = "koshi_decoder_summary";
+    const FIRST_SIZE: usize = 40;
+
+    fn defaults() -> koshi_decoder_summary {
+        koshi_decoder_summary {
+            struct_size: Self::FIRST_SIZE as u32,
+            backend: 0,
+            num_lanes: 0,
+            num_threads: 0,
+            num_channels: 0,
+            num_columns: 0,
+            memory: 0,
+            why_not_cuda: c"".as_ptr(),
+        }
+    }
+}
+
+/// Rows for one channel of koshi_decoder_advance, and what became of them.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct koshi_decoder_item {
+    /// The channel.
+    pub channel: *mut koshi_channel,
+    /// Its next rows, as for koshi_channel_push.
+    pub rows: *const f32,
+    /// Number of rows.
+    pub frames: usize,
+    /// Number of columns.
+    pub dim: usize,
+    /// Elements from one row to the next.
+    pub stride: usize,
+    /// Result: what koshi_channel_push would have answered.
+    pub status: koshi_status,
+    /// Must be 0.
+    pub reserved: u32,
+}
+
+/// Makes a decoder over `graph` in *decoder. `config` NULL: the defaults. KOSHI_E_CONFIG names an
+/// option out of its range; KOSHI_E_NO_DEVICE says why there is no GPU where one was asked for.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_decoder_new(
+    graph: *const koshi_graph,
+    config: *const koshi_decoder_config,
+    decoder: *mut *mut koshi_decoder,
+    err: *mut *mut koshi_error,
+) -> koshi_status {
+    guard::call(err, || {
+        let graph = registry::get(graph, "graph")?;
+        // SAFETY: the header's promises on results and structs.
+        let (out, config) = unsafe { (arg::out(decoder, "decoder")?, config::read_optional(config, "config")?) };
+        let decoder = Decoder::new(graph, config.decoder_config()?)?;
+        let why_not = line(decoder.why_not_gpu());
+        out.set(registry::insert(DecoderObject { decoder, why_not })?);
+        Ok(())
+    })
+}
+
+/// Describes `decoder` in *info of `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_decoder_info(
+    decoder: *const koshi_decoder,
+    info: *mut koshi_decoder_summary,
+    size: usize,
+    err: *mut *mut koshi_error,
+) -> koshi_status {
+    guard::call(err, || {
+        let object = registry::get(decoder, "decoder")?;
+        // SAFETY: the header's promise on output structs.
+        let out = unsafe { config::out(info, size, "info") }?;
+        let decoder = &object.decoder;
+        let on_gpu = decoder.backend_name() == "cuda";
+        let backend = if on_gpu { koshi_backend::KOSHI_BACKEND_CUDA } else { koshi_backend::KOSHI_BACKEND_CPU };
+        out.set(&koshi_decoder_summary {
+            backend: backend as i32,
+            num_lanes: decoder.config().num_lanes,
+            num_threads: decoder.config().num_threads,
+            num_channels: decoder.num_channels(),
+            num_columns: decoder.graph().num_columns(),
+            memory: decoder.memory() as u64,
+            why_not_cuda: object.why_not.as_ptr(),
+            ..koshi_decoder_summary::defaults()
+        });
+        Ok(())
+    })
+}
+
+/// Advances `num_items` distinct channels of `decoder` by their rows, as one batch over its lanes.
+/// `item_size` is sizeof items[0]. Each item gets its own status, and what becomes of one does not
+/// touch the others: a bad channel handle, a channel that is in use or stands twice in `items`, or one
+/// of another decoder is that item's matter too. KOSHI_OK if all items succeeded, else
+/// KOSHI_OK_PARTIAL. KOSHI_E_ARGUMENT, _HANDLE and _UNSUPPORTED are about the call itself: then no item
+/// was touched.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_decoder_advance(
+    decoder: *const koshi_decoder,
+    items: *mut koshi_decoder_item,
+    num_items: usize,
+    item_size: usize,
+    err: *mut *mut koshi_error,
+) -> koshi_status {
+    guard::call(err, || {
+        let object = registry::get(decoder, "decoder")?;
+        // SAFETY: the header's promise on arrays.
+        let items = unsafe { Items::new(items, num_items, item_size) }?;
+        let statuses = advance(&object.decoder, &items)?;
+        let all = statuses.iter().all(|status| *status >= 0);
+        items.set(&statuses);
+        Ok(if all { koshi_status_code::KOSHI_OK } else { koshi_status_code::KOSHI_OK_PARTIAL } as koshi_status)
+    })
+}
+
+/// The items of a caller, who may be newer than the library and have larger ones.
+struct Items {
+    first: *mut koshi_decoder_item,
+    count: usize,
+    size: usize,
+}
+
+impl Items {
+    /// # Safety
+    /// `first` is null or points to `count` items of `size` bytes each, until the call returns.
+    unsafe fn new(first: *mut koshi_decoder_item, count: usize, size: usize) -> Result<Items> {
+        let known = size_of::<koshi_decoder_item>();
+        if size < known || !size.is_multiple_of(align_of::<koshi_decoder_item>()) {
+            return Err(Error::Argument(format!("item_size is {size}; pass sizeof (now {known})")));
+        }
+        if count > 0 {
+            arg::aligned(first, "items")?;
+        }
+        if count.checked_mul(size).is_none_or(|bytes| bytes > isize::MAX as usize) {
+            return Err(Error::Argument(format!("{count} items are more than memory can hold")));
+        }
+        let items = Items { first, count, size };
+        for at in 0..count {
+            // SAFETY: within the promised array.
+            let tail = unsafe { std::slice::from_raw_parts(items.place(at).cast::<u8>().add(known), size - known) };
+            if items.get(at).reserved != 0 || tail.iter().any(|byte| *byte != 0) {
+                let message = format!("items[{at}]: a field is set that this version does not know");
+                return Err(Error::Unsupported(message));
+            }
+        }
+        Ok(items)
+    }
+
+    fn place(&self, at: usize) -> *mut koshi_decoder_item {
+        self.first.wrapping_byte_add(at * self.size)
+    }
+
+    fn get(&self, at: usize) -> koshi_decoder_item {
+        debug_assert!(at < self.count);
+        // SAFETY: by the promise of `new`, for every place below `count`.
+        unsafe { self.place(at).read() }
+    }
+
+    fn set(&self, statuses: &[koshi_status]) {
+        for (at, status) in statuses.iter().enumerate().take(self.count) {
+            // SAFETY: as above.
+            unsafe { (&raw mut (*self.place(at)).status).write(*status) };
+        }
+    }
+}
+
+/// Runs the items that can be run, and answers the status of each.
+fn advance(decoder: &Arc<Decoder>, items: &Items) -> Result<Vec<koshi_status>> {
+    let what = "channels of a batch";
+    let mut statuses = Vec::new();
+    try_reserve(&mut statuses, items.count, what)?;
+    let mut jobs: Vec<(usize, Arc<ChannelObject>, Rows<'_>)> = Vec::new();
+    try_reserve(&mut jobs, items.count, what)?;
+    for at in 0..items.count {
+        let item = items.get(at);
+        // SAFETY: the header's promise on rows.
+        let rows = unsafe { rows(item.rows, item.frames, item.dim, item.stride) };
+        statuses.push(koshi_status_code::KOSHI_OK as koshi_status);
+        match registry::get(item.channel, "channel").and_then(|object| Ok((at, object, rows?))) {
+            Ok(job) => jobs.push(job),
+            Err(error) => statuses[at] = failed(at, &error),
+        }
+    }
+    let (mut uses, mut places) = (Vec::new(), Vec::new());
+    try_reserve(&mut uses, jobs.len(), what)?;
+    try_reserve(&mut places, jobs.len(), what)?;
+    for (at, object, rows) in &jobs {
+        match object.channel.write().and_then(|channel| belongs(channel, decoder)) {
+            Ok(channel) => {
+                uses.push((channel, *rows));
+                places.push(*at);
+            }
+            Err(error) => statuses[*at] = failed(*at, &error),
+        }
+    }
+    let mut batch = Vec::new();
+    try_reserve(&mut batch, uses.len(), what)?;
+    batch.extend(uses.iter_mut().map(|(channel, rows)| BatchItem::new(channel, *rows)));
+    decoder.advance(&mut batch);
+    for (at, item) in places.into_iter().zip(batch) {
+        statuses[at] = item.result.map_or_else(|error| failed(at, &error), Success::status);
+    }
+    Ok(statuses)
+}
+
+/// The status of an item that failed. Its message goes to the log.
+fn failed(at: usize, error: &Error) -> koshi_status {
+    log::debug!("item {at} of a batch failed: {}", error.chain());
+    status(error)
+}
+
+/// Refuses a channel of another decoder.
+fn belongs<C: std::ops::Deref<Target = Channel>>(channel: C, decoder: &Arc<Decoder>) -> Result<C> {
+    if Arc::ptr_eq(channel.decoder(), decoder) {
+        return Ok(channel);
+    }
+    Err(Error::Argument("the channel belongs to another decoder".into()))
+}
+
+/// Frees `decoder`, once none of its channels exists any more. NULL is fine.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_decoder_free(decoder: *mut koshi_decoder) -> koshi_status {
+    guard::free(|| registry::free(decoder, "decoder"))
+}
