@@ -164,3 +164,11 @@ pub fn try_reserve<T>(vec: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
         asked: (vec.len().saturating_add(more) as u64).saturating_mul(size_of::<T>() as u64),
     })
 }
+
+/// `len` copies of `value`, or the report of how much was asked for.
+pub fn try_filled<T: Clone>(value: T, len: usize, what: &str) -> Result<Vec<T>> {
+    let mut vec = Vec::new();
+    try_reserve(&mut vec, len, what)?;
+    vec.resize(len, value);
+    Ok(vec)
+}

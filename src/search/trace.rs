@@ -5,7 +5,7 @@
 //! those that lead to its tokens, by (destination, index of the graph arc in the file). The
 //! lattice follows that order, so it does not depend on how the search went about its work.
 
-use crate::error::{Error, Result, try_reserve};
+use crate::error::{Error, Result, try_filled, try_reserve};
 use crate::graph::Graph;
 use crate::lattice::{LatticeArc, LatticeWeight, RawLattice};
 
@@ -51,6 +51,15 @@ pub struct Trace {
     states: Vec<u32>,
     links: Vec<TraceLink>,
     links_after_prune: usize,
+    room: Room,
+}
+
+/// Working space of pruning, kept so that the steady state takes no memory.
+#[derive(Debug, Default)]
+struct Room {
+    extras: Vec<f32>,
+    places: Vec<u32>,
+    places_before: Vec<u32>,
 }
 
 impl Trace {
@@ -87,6 +96,7 @@ impl Trace {
         self.starts.capacity() * size_of::<TimeStart>()
             + self.states.capacity() * 4
             + self.links.capacity() * size_of::<TraceLink>()
+            + (self.room.extras.capacity() + self.room.places.capacity() + self.room.places_before.capacity()) * 4
     }
 
     /// Appends a time. `states` are in canonical order, `links` sorted by (dst, file arc).
@@ -125,12 +135,12 @@ impl Trace {
     /// Extra cost of every token above the best path, from the end values `ends` of the tokens
     /// of the last time; `+inf` where it passes `lattice_beam`. A plain walk backwards: when a
     /// token is reached as a destination, all links that leave it have been seen.
-    fn extras(&self, ends: &[f32], lattice_beam: f32) -> Result<Vec<f32>> {
-        let mut extras = Vec::new();
-        try_reserve(&mut extras, self.states.len(), "extra costs")?;
+    fn extras(&self, ends: impl Iterator<Item = f32>, lattice_beam: f32, extras: &mut Vec<f32>) -> Result<()> {
+        extras.clear();
+        try_reserve(extras, self.states.len(), "extra costs")?;
         extras.resize(self.states.len(), f32::INFINITY);
-        let Some(last) = self.starts.last() else { return Ok(extras) };
-        for (extra, &end) in extras[last.tokens..].iter_mut().zip(ends) {
+        let Some(last) = self.starts.last() else { return Ok(()) };
+        for (extra, end) in extras[last.tokens..].iter_mut().zip(ends) {
             *extra = if end <= lattice_beam { end } else { f32::INFINITY };
         }
         for time in (0..self.starts.len()).rev() {
@@ -144,7 +154,7 @@ impl Trace {
                 }
             }
         }
-        Ok(extras)
+        Ok(())
     }
 
     /// Drops tokens and links that no end within `lattice_beam` can need, once the trace has
@@ -155,16 +165,23 @@ impl Trace {
         if self.links.len() < LEAST.max(2 * self.links_after_prune) {
             return Ok(());
         }
-        let Some(last) = self.starts.last() else { return Ok(()) };
-        let extras = self.extras(&vec![0.0; self.states.len() - last.tokens], lattice_beam)?;
+        let mut room = std::mem::take(&mut self.room);
+        let outcome = self.prune(lattice_beam, &mut room);
+        self.room = room;
+        outcome
+    }
+
+    fn prune(&mut self, lattice_beam: f32, room: &mut Room) -> Result<()> {
+        let Room { extras, places, places_before } = room;
+        self.extras(std::iter::repeat(0.0), lattice_beam, extras)?;
         let (mut tokens, mut links) = (0usize, 0usize);
-        // New place of each old token of the present and the earlier time.
-        let (mut places, mut earlier_places): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
-        let mut earlier_start = 0;
+        let mut start_before = 0;
         for time in 0..self.starts.len() {
             let (start, end) = (self.starts[time], self.end_of(time));
-            std::mem::swap(&mut places, &mut earlier_places);
+            // New place of each old token of the present and the earlier time.
+            std::mem::swap(places, places_before);
             places.clear();
+            try_reserve(places, end.tokens - start.tokens, "trace")?;
             let first_token = tokens;
             for (old, &extra) in extras.iter().enumerate().take(end.tokens).skip(start.tokens) {
                 places.push((tokens - first_token) as u32);
@@ -177,16 +194,16 @@ impl Trace {
             for old in start.links..end.links {
                 let mut link = self.links[old];
                 let sum = link.extra + extras[start.tokens + link.dst as usize];
-                let src = source(&link, start.tokens, earlier_start);
+                let src = source(&link, start.tokens, start_before);
                 if sum <= lattice_beam && extras[src] <= lattice_beam {
                     link.dst = places[link.dst as usize];
                     let place = (link.src & !EPSILON) as usize;
-                    link.src = if link.src & EPSILON != 0 { places[place] | EPSILON } else { earlier_places[place] };
+                    link.src = if link.src & EPSILON != 0 { places[place] | EPSILON } else { places_before[place] };
                     self.links[links] = link;
                     links += 1;
                 }
             }
-            earlier_start = start.tokens;
+            start_before = start.tokens;
             self.starts[time] = TimeStart { tokens: first_token, links: first_link };
         }
         self.states.truncate(tokens);
@@ -197,7 +214,8 @@ impl Trace {
 
     /// The raw lattice with the given ends, one for each token of the last time.
     pub fn lattice(&self, graph: &Graph, ends: &Ends, lattice_beam: f32, acoustic_scale: f32) -> Result<RawLattice> {
-        let extras = self.extras(&ends.extras, lattice_beam)?;
+        let mut extras = Vec::new();
+        self.extras(ends.extras.iter().copied(), lattice_beam, &mut extras)?;
         let alive = |token: usize| extras[token] <= lattice_beam;
 
         // Lattice states in token order, which is canonical.
@@ -211,7 +229,7 @@ impl Trace {
         let too_large = || Error::Limit("the lattice has more than 2^32 arcs".into());
 
         // Arcs grouped by source: links come by (dst, file arc), and counting keeps that order.
-        let mut offsets: Vec<u32> = vec![0; num_states as usize + 1];
+        let mut offsets = try_filled(0u32, num_states as usize + 1, "lattice states")?;
         let mut num_arcs = 0u32;
         self.each_survivor(&extras, lattice_beam, |_, src, _, _| {
             offsets[state_of[src] as usize + 1] += 1;
@@ -221,11 +239,11 @@ impl Trace {
         for state in 1..offsets.len() {
             offsets[state] += offsets[state - 1];
         }
-        let mut next_arc = offsets.clone();
+        let mut next_arc = Vec::new();
+        try_reserve(&mut next_arc, offsets.len(), "lattice states")?;
+        next_arc.extend_from_slice(&offsets);
         let blank = LatticeArc { next: 0, ilabel: 0, olabel: 0, weight: LatticeWeight::ONE };
-        let mut arcs: Vec<LatticeArc> = Vec::new();
-        try_reserve(&mut arcs, num_arcs as usize, "lattice arcs")?;
-        arcs.resize(num_arcs as usize, blank);
+        let mut arcs = try_filled(blank, num_arcs as usize, "lattice arcs")?;
         self.each_survivor(&extras, lattice_beam, |link, src, dst, _| {
             let state = graph.state(self.states[src]);
             let place = (link.arc - state.header.first_arc) as usize;
@@ -245,7 +263,7 @@ impl Trace {
             Ok(())
         })?;
 
-        let mut finals = vec![LatticeWeight::ZERO; num_states as usize];
+        let mut finals = try_filled(LatticeWeight::ZERO, num_states as usize, "lattice states")?;
         if let Some(last) = self.starts.last() {
             for (place, (&extra, &graph)) in ends.extras.iter().zip(&ends.final_costs).enumerate() {
                 if extra <= lattice_beam {
@@ -253,7 +271,8 @@ impl Trace {
                 }
             }
         }
-        let mut times = Vec::with_capacity(num_states as usize);
+        let mut times = Vec::new();
+        try_reserve(&mut times, num_states as usize, "lattice states")?;
         for time in 0..self.starts.len() {
             let tokens = self.starts[time].tokens..self.end_of(time).tokens;
             times.extend(tokens.filter(|&token| alive(token)).map(|_| time as u32));
