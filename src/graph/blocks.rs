@@ -90,7 +90,7 @@ impl Header {
 
     /// The packed word, if everything fits it. A level of 15 with full counts would be [`ESCAPE`].
     pub(super) fn pack(n_emit: usize, n_eps: usize, level: u32) -> Option<u32> {
-        (n_emit <= 0xffff && n_eps <= 0xfff && level < 15).then(|| n_emit as u32 | (n_eps as u32) << 16 | level << 28)
+        (n_emit <= 0xffff && n_eps <= 0xfff && level < 15).then_some(n_emit as u32 | (n_eps as u32) << 16 | level << 28)
     }
 
     /// Words that `n_emit` columns take.
