@@ -152,7 +152,7 @@ fn peak_memory() -> u64 {
 
 #[test]
 fn case_b39_files_cut_at_every_byte() {
-    let source = graphs::Rng(39).graph(20, 4);
+    let source = graphs::Rng(39).graph(8, 4);
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("HCLG.fst");
     for bytes in [vector(&source, &Form::default()), constant(&source, &Form::default())] {

@@ -190,7 +190,10 @@ fn errors_name_the_file() {
     };
     assert!(matches!(check(chain(), "No such file"), Error::Io { .. }));
     std::fs::write(&path, []).unwrap();
-    assert!(matches!(check(chain(), "byte 0: the end of the input"), Error::Format { offset: 0, .. }));
+    assert!(matches!(
+        check(chain(), "byte 0: the magic number: the data ends 4 bytes too early"),
+        Error::Format { offset: 0, .. }
+    ));
     std::fs::write(&path, vector(&source(None, vec![]), &Form::default())).unwrap();
     assert!(matches!(check(chain(), "no start state").root(), Error::Graph(_)));
     std::fs::write(&path, b"\xd6\xfd\xb2\x7e\x05\0\0\0ngram\x08\0\0\0standard\x02\0\0\0\0\0\0\0").unwrap();
@@ -288,7 +291,7 @@ fn counts_that_lie() {
     format(patched(&bytes, ARCS, &long(-1)), BODY, "number of arcs");
     format(patched(&bytes, STATES, &long(-2)), STATES, "-2 states");
     format(patched(&bytes, ARCS, &long(i64::MIN)), ARCS, "arcs");
-    format(patched(&bytes, ARCS, &long(4)), bytes.len(), "16 bytes early, in 4 arcs");
+    format(patched(&bytes, ARCS, &long(4)), bytes.len(), "4 arcs: the data ends 16 bytes too early");
     format(patched(&bytes, ARCS, &long(2)), state(1, 2), "go past the 2 of the file");
     format(patched(&bytes, STATES, &long(2)), state(0, 4), "state 0: said to have 2 arcs with olabel 0");
     format(patched(&bytes, STATES, &long(1)), state(1, 0), "the states have 2 arcs together, the file says 3");
@@ -316,7 +319,7 @@ fn counts_that_lie() {
     format(patched(&bytes, first, &long(-1)), first, "state 0 is said to have -1 arcs");
     format(patched(&bytes, first, &long(i64::MAX)), first, "state 0 is said to have 9223372036854775807 arcs");
     format(patched(&bytes, first, &long(1 << 40)), bytes.len(), "the arcs of a state");
-    format(patched(&bytes, STATES + 1, &long(4)), bytes.len(), "the end of the input, 12 bytes early, in a state");
+    format(patched(&bytes, STATES + 1, &long(4)), bytes.len(), "a state: the data ends 12 bytes too early");
     format(patched(&bytes, STATES + 1, &long(i64::from(i32::MAX))), body, "25769803764 bytes");
     format(patched(&bytes, STATES + 1, &long(-2)), STATES + 1, "-2 states");
     format(patched(&bytes, ARCS + 1, &long(4)), bytes.len(), "there are 4 arcs, there are 3");

@@ -1,8 +1,7 @@
-//! Bytes of an FST, taken in order: out of memory, or out of a stream that goes on after it.
+//! Bytes of an FST, taken in order: out of memory, or out of an input that goes on after it.
 
-use std::io::Read;
-
-use crate::error::{Error, Result, try_reserve};
+use crate::error::{Error, Result};
+use crate::table::Input;
 
 /// A position in bytes that are taken in order.
 pub(super) trait Feed {
@@ -47,10 +46,6 @@ pub(super) trait Feed {
     }
 }
 
-fn ends(name: &str, end: u64, missing: u64, what: &str) -> Error {
-    Error::format(name, end, format!("the end of the input, {missing} bytes early, in {what}"))
-}
-
 /// Bytes in memory.
 pub(super) struct Slice<'a> {
     name: &'a str,
@@ -87,70 +82,48 @@ impl Feed for Slice<'_> {
                 self.at += taken.len();
                 Ok(taken)
             }
-            None => Err(ends(self.name, self.base + self.bytes.len() as u64, len - rest.len() as u64, what)),
+            None => {
+                let (end, short) = (self.position() + rest.len() as u64, len - rest.len() as u64);
+                Err(Error::format(self.name, end, format!("{what}: the data ends {short} bytes too early")))
+            }
         }
     }
 }
 
-/// Bytes of a stream. All that was taken is kept.
-pub(super) struct Stream<'a, R> {
-    name: &'a str,
-    reader: R,
+/// Bytes of an input that goes on after the FST. All that is taken is kept.
+pub(super) struct Gather<'a> {
+    input: &'a mut Input,
     bytes: Vec<u8>,
-    base: u64,
 }
 
-/// Bytes asked of a stream at once, so that a length that lies gets no more memory than there are bytes.
-const STEP: u64 = 1 << 20;
+impl<'a> Gather<'a> {
+    pub fn new(input: &'a mut Input) -> Gather<'a> {
+        Gather { input, bytes: Vec::new() }
+    }
 
-impl<'a, R: Read> Stream<'a, R> {
-    /// The stream `reader`, whose next byte has offset `base` in the file.
-    pub fn new(name: &'a str, reader: R, base: u64) -> Stream<'a, R> {
-        Stream { name, reader, bytes: Vec::new(), base }
+    /// Whether there is a next byte.
+    pub fn at_end(&mut self) -> Result<bool> {
+        self.input.at_end()
     }
 
     /// All bytes that were taken.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
-
-    /// Reads at most `len` bytes, less only at the end.
-    fn grow(&mut self, len: u64) -> Result<u64> {
-        let mut done = 0;
-        while done < len {
-            let step = STEP.min(len - done);
-            try_reserve(&mut self.bytes, step as usize, "graph file")?;
-            let got = (&mut self.reader).take(step).read_to_end(&mut self.bytes);
-            let got = got.map_err(|error| Error::io(format!("{}: read", self.name), error))? as u64;
-            done += got;
-            if got < step {
-                break;
-            }
-        }
-        Ok(done)
-    }
-
-    /// Takes the rest of the stream.
-    pub fn take_all(&mut self) -> Result<()> {
-        self.grow(u64::MAX).map(|_| ())
-    }
 }
 
-impl<R: Read> Feed for Stream<'_, R> {
+impl Feed for Gather<'_> {
     fn name(&self) -> &str {
-        self.name
+        self.input.name()
     }
 
     fn position(&self) -> u64 {
-        self.base + self.bytes.len() as u64
+        self.input.offset()
     }
 
     fn take(&mut self, len: u64, what: &str) -> Result<&[u8]> {
         let from = self.bytes.len();
-        let got = self.grow(len)?;
-        if got < len {
-            return Err(ends(self.name, self.position(), len - got, what));
-        }
+        self.input.append_values(&mut self.bytes, len, what, |[byte]: [u8; 1]| byte)?;
         Ok(&self.bytes[from..])
     }
 }

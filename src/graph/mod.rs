@@ -2,6 +2,7 @@
 
 mod blocks;
 mod feed;
+mod fst_bytes;
 mod info;
 mod labels;
 mod layout;
@@ -14,5 +15,6 @@ mod text;
 mod validate;
 
 pub use blocks::{Graph, HAS_EPSILONS, Header, StateView};
+pub use fst_bytes::{FstBytes, FstHolder};
 pub use info::GraphInfo;
 pub use source::{Columns, GraphArc, Source, VecSource};

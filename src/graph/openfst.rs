@@ -10,12 +10,16 @@
 
 use super::feed::Feed;
 use crate::error::{Error, Result};
+use crate::table::Output;
 
 const MAGIC: i32 = 0x7eb2_fdd6;
 const SYMBOLS_MAGIC: i32 = 0x7eb2_fb74;
 const HAS_INPUT_SYMBOLS: i32 = 1;
 const HAS_OUTPUT_SYMBOLS: i32 = 2;
 const IS_ALIGNED: i32 = 4;
+
+/// The two property bits that are always known of a `vector` FST.
+const EXPANDED_AND_MUTABLE: u64 = 3;
 
 /// Longest name of an FST or arc type that is looked at.
 const LONGEST_TYPE: i32 = 256;
@@ -155,4 +159,19 @@ fn skip_symbols(feed: &mut impl Feed, what: &str) -> Result<()> {
         feed.take(8, what)?;
     }
     Ok(())
+}
+
+/// Writes the head of a `vector` FST of standard arcs, without symbol tables.
+pub(super) fn write_head(output: &mut Output, start: Option<u32>, num_states: i64) -> Result<()> {
+    output.write_all(&MAGIC.to_le_bytes())?;
+    for name in ["vector", "standard"] {
+        output.write_all(&(name.len() as i32).to_le_bytes())?;
+        output.write_all(name.as_bytes())?;
+    }
+    output.write_all(&2i32.to_le_bytes())?; // version
+    output.write_all(&0i32.to_le_bytes())?; // flags
+    output.write_all(&EXPANDED_AND_MUTABLE.to_le_bytes())?;
+    output.write_all(&start.map_or(-1, i64::from).to_le_bytes())?;
+    output.write_all(&num_states.to_le_bytes())?;
+    output.write_all(&0i64.to_le_bytes()) // arcs: not told, as by OpenFst
 }

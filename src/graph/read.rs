@@ -6,12 +6,14 @@ use std::path::Path;
 use memmap2::Mmap;
 
 use super::blocks::Graph;
-use super::feed::{Slice, Stream};
+use super::feed::Slice;
+use super::fst_bytes::FstBytes;
 use super::openfst::{Kind, read_head};
 use super::records::{ConstRecords, VectorRecords};
 use super::source::{Columns, Source};
 use super::validate::check;
 use crate::error::{Error, Result};
+use crate::table::Input;
 
 impl Graph {
     /// Reads an OpenFst file: type `vector` or `const` (aligned or not), arc type `standard`,
@@ -19,7 +21,7 @@ impl Graph {
     /// as by OpenFst.
     ///
     /// A regular file is mapped while it is read, so nobody may shorten it meanwhile;
-    /// anything else (a named pipe) is read to its end first.
+    /// anything else (a named pipe) is read to the end of the FST first.
     ///
     /// # Errors
     /// - [`Error::Io`]: the file cannot be opened or read.
@@ -36,26 +38,41 @@ impl Graph {
     pub fn read(path: impl AsRef<Path>, columns: Columns) -> Result<Graph> {
         let path = path.as_ref();
         let name = path.display().to_string();
-        let io = |error| Error::io(name.clone(), error);
-        let file = File::open(path).map_err(io)?;
-        let about = file.metadata().map_err(io)?;
+        let io = |doing: &'static str| {
+            let what = format!("{name}: {doing}");
+            move |error| Error::io(what, error)
+        };
+        let file = File::open(path).map_err(io("opening"))?;
+        let about = file.metadata().map_err(io("opening"))?;
         let graph = if !about.is_file() {
-            from_bytes(&name, &read_all(&name, file)?, columns)
+            FstBytes::read(&mut Input::from_file(&name, file)?)?.graph(columns)
         } else if about.len() == 0 {
-            from_bytes(&name, &[], columns)
+            from_bytes(&name, &[], 0, columns)
         } else {
             // SAFETY: the map is read only, private to this call, and every use of its bytes is
             // checked, so that bytes which change meanwhile can make nothing worse than an error.
             // (A file that is cut short meanwhile ends the process; the documentation says so.)
-            let map = unsafe { Mmap::map(&file) }.map_err(io)?;
-            from_bytes(&name, &map, columns)
+            let map = unsafe { Mmap::map(&file) }.map_err(io("mapping"))?;
+            from_bytes(&name, &map, 0, columns)
         };
         graph.map_err(|error| name_it(error, &name))
     }
 
+    /// Reads the FST that a Kaldi "rxfilename" names, from where it names it to the end of the FST: a path as
+    /// [`Graph::read`] does, else `path:offset`, `-` for standard input, or `command |` where commands are allowed.
+    pub fn open(rxfilename: &str, columns: Columns) -> Result<Graph> {
+        if Path::new(rxfilename).is_file() {
+            return Graph::read(rxfilename, columns);
+        }
+        let mut input = Input::open(rxfilename)?;
+        let graph = FstBytes::read(&mut input)?.graph(columns)?;
+        input.close()?;
+        Ok(graph)
+    }
+
     /// Reads the bytes of a file as [`Graph::read`] does.
     pub fn from_memory(bytes: &[u8], columns: Columns) -> Result<Graph> {
-        from_bytes("memory", bytes, columns)
+        from_bytes("memory", bytes, 0, columns)
     }
 
     /// Checks a graph in memory and lays it out; errors as those of [`Graph::read`].
@@ -65,24 +82,19 @@ impl Graph {
 }
 
 /// Adds the file's name where the error does not have it.
-fn name_it(error: Error, name: &str) -> Error {
+pub(super) fn name_it(error: Error, name: &str) -> Error {
     match error {
         Error::Graph(_) | Error::NoMemory { .. } | Error::Internal(_) => error.context(name),
         other => other,
     }
 }
 
-fn from_bytes(name: &str, bytes: &[u8], columns: Columns) -> Result<Graph> {
-    let mut feed = Slice::new(name, bytes, 0);
+/// Reads the FST that `bytes` begin with, the first of which has offset `base` in the file `name`.
+pub(super) fn from_bytes(name: &str, bytes: &[u8], base: u64, columns: Columns) -> Result<Graph> {
+    let mut feed = Slice::new(name, bytes, base);
     let head = read_head(&mut feed)?;
     match head.kind {
         Kind::Const { .. } => Graph::from_source(&ConstRecords::new(name, &head, feed)?, columns),
         Kind::Vector => Graph::from_source(&VectorRecords::new(&head, feed)?, columns),
     }
-}
-
-fn read_all(name: &str, file: File) -> Result<Vec<u8>> {
-    let mut stream = Stream::new(name, file, 0);
-    stream.take_all()?;
-    Ok(stream.into_bytes())
 }

@@ -4,6 +4,7 @@ use super::feed::{Feed, Slice};
 use super::openfst::{Head, Kind};
 use super::source::{GraphArc, Source};
 use crate::error::{Error, Result, try_reserve};
+use crate::table::Output;
 
 /// Bytes of an arc: `i32` ilabel, `i32` olabel, `f32` weight, `i32` next state.
 pub(super) const ARC: usize = 16;
@@ -218,4 +219,17 @@ impl Source for VectorRecords<'_> {
         });
         arcs.unwrap_or(&[]).as_chunks().0.iter().map(arc_of)
     }
+}
+
+/// Writes a state of a `vector` file with its arcs.
+pub(super) fn write_vector_state(output: &mut Output, cost: f32, arcs: &[GraphArc]) -> Result<()> {
+    output.write_all(&cost.to_le_bytes())?;
+    output.write_all(&(arcs.len() as i64).to_le_bytes())?;
+    for arc in arcs {
+        output.write_all(&arc.ilabel.to_le_bytes())?;
+        output.write_all(&arc.olabel.to_le_bytes())?;
+        output.write_all(&arc.weight.to_le_bytes())?;
+        output.write_all(&arc.next.to_le_bytes())?;
+    }
+    Ok(())
 }

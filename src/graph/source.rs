@@ -47,6 +47,23 @@ pub struct VecSource {
     pub states: Vec<(f32, Vec<GraphArc>)>,
 }
 
+impl VecSource {
+    /// States and arcs of another source.
+    pub fn copy_of(source: &impl Source) -> Result<VecSource> {
+        let mut copy = VecSource { start: source.start(), states: Vec::new() };
+        try_reserve(&mut copy.states, source.num_states() as usize, "states")?;
+        for state in 0..source.num_states() {
+            let mut arcs = Vec::new();
+            for arc in source.arcs(state) {
+                try_reserve(&mut arcs, 1, "arcs of a state")?;
+                arcs.push(arc);
+            }
+            copy.states.push((source.final_cost(state), arcs));
+        }
+        Ok(copy)
+    }
+}
+
 impl Source for VecSource {
     fn num_states(&self) -> u32 {
         u32::try_from(self.states.len()).unwrap_or(u32::MAX)

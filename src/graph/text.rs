@@ -1,6 +1,8 @@
 //! Graphs in OpenFst's text form.
 
-use super::source::{GraphArc, VecSource};
+use std::fmt::Write as _;
+
+use super::source::{GraphArc, Source, VecSource};
 use crate::error::{Error, Result, try_reserve};
 
 impl VecSource {
@@ -10,9 +12,13 @@ impl VecSource {
     /// line speaks of; a number larger than the text could need is refused. Empty lines are
     /// passed over. `name` stands in [`Error::Format`], which also tells the line.
     pub fn from_text(name: &str, text: &str) -> Result<VecSource> {
+        VecSource::from_text_at(name, 0, text)
+    }
+
+    /// The same for a text that begins at byte `offset` of the file.
+    pub(super) fn from_text_at(name: &str, mut offset: u64, text: &str) -> Result<VecSource> {
         let mut source = VecSource::default();
         let most_states = text.len() + 1000;
-        let mut offset = 0;
         for (number, line) in text.split_inclusive('\n').enumerate() {
             let fields: Vec<&str> = line.split_ascii_whitespace().take(6).collect();
             if !fields.is_empty() {
@@ -26,6 +32,37 @@ impl VecSource {
             offset += line.len() as u64;
         }
         Ok(source)
+    }
+
+    /// The lines that [`VecSource::from_text`] reads: those of the start state first, and those of
+    /// a final state behind its arcs, as OpenFst prints them. Nothing, where there is no start state.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        let rest = (0u32..self.num_states()).filter(|&state| Some(state) != self.start);
+        for state in self.start.into_iter().chain(rest) {
+            for GraphArc { next, ilabel, olabel, weight } in self.arcs(state) {
+                let _ = writeln!(text, "{state}\t{next}\t{ilabel}\t{olabel}\t{}", Cost(weight));
+            }
+            let cost = self.final_cost(state);
+            // The start state needs a line even if there is nothing to say of it.
+            if cost != f32::INFINITY || text.is_empty() {
+                let _ = writeln!(text, "{state}\t{}", Cost(cost));
+            }
+        }
+        text
+    }
+}
+
+/// A cost with as many digits as it takes to read it back, its infinity spelt as OpenFst does.
+struct Cost(f32);
+
+impl std::fmt::Display for Cost {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self.0 {
+            f32::INFINITY => f.write_str("Infinity"),
+            f32::NEG_INFINITY => f.write_str("-Infinity"),
+            cost => write!(f, "{cost}"),
+        }
     }
 }
 

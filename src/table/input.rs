@@ -78,6 +78,11 @@ impl Input {
         Input { name: name.into(), source: Source::Memory, buffer, at: 0, end, base: 0, done: true, start: 0, lines: 0 }
     }
 
+    /// Reads an open file from its start; `name` stands in messages.
+    pub fn from_file(name: &str, file: File) -> Result<Input> {
+        Input::stream(name, Source::File(file), 0)
+    }
+
     fn stream(name: &str, source: Source, start: u64) -> Result<Input> {
         let mut buffer = Vec::new();
         try_reserve(&mut buffer, BLOCK, "input buffer")?;

@@ -81,12 +81,17 @@ pub fn vector(source: &VecSource, form: &Form) -> Vec<u8> {
 
 /// A `const` file.
 pub fn constant(source: &VecSource, form: &Form) -> Vec<u8> {
+    constant_at(source, form, 0)
+}
+
+/// A `const` FST whose first byte has this offset in its file.
+pub fn constant_at(source: &VecSource, form: &Form, offset: usize) -> Vec<u8> {
     let version = if form.version_1 { 1 } else { 2 };
     let counts = (source.states.len() as i64, num_arcs(source) as i64);
     let mut bytes = head(source, form, "const", version, counts);
     let align = |bytes: &mut Vec<u8>| {
         if form.aligned || form.version_1 {
-            bytes.resize(bytes.len().next_multiple_of(16), 0);
+            bytes.resize((offset + bytes.len()).next_multiple_of(16) - offset, 0);
         }
     };
     align(&mut bytes);
