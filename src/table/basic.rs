@@ -202,10 +202,7 @@ impl Input {
     }
 
     /// Takes a float in text; unlike C++ streams it knows `inf`, `infinity` and `nan`, with or without a sign.
-    fn read_float<T: std::str::FromStr>(&mut self, expected: &str, infinite: fn(T) -> bool) -> Result<T>
-    where
-        T: Copy,
-    {
+    fn read_float<T: std::str::FromStr + Copy>(&mut self, expected: &str, infinite: fn(T) -> bool) -> Result<T> {
         let (start, word) = self.number_word(expected)?;
         let value = word.parse().map_err(|_| self.bad_number(start, expected, &word))?;
         if infinite(value) && word.bytes().any(|b| b.is_ascii_digit()) {

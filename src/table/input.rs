@@ -282,10 +282,16 @@ impl Input {
 
     /// The next line of a text without its line end, or `None` at the end. It must be UTF-8.
     pub fn read_line(&mut self) -> Result<Option<String>> {
+        let start = self.offset();
+        let Some(line) = self.read_line_bytes()? else { return Ok(None) };
+        String::from_utf8(line).map(Some).map_err(|e| self.not_utf8(start, &e))
+    }
+
+    /// The next line of a text without its line end, in whatever encoding, or `None` at the end.
+    pub fn read_line_bytes(&mut self) -> Result<Option<Vec<u8>>> {
         if self.at_end()? {
             return Ok(None);
         }
-        let start = self.offset();
         let mut line = Vec::new();
         loop {
             let there = self.fill(1)?;
@@ -299,11 +305,10 @@ impl Input {
             line.extend_from_slice(&self.buffer[self.at..self.at + step]);
             self.at += step;
             if ended {
-                let text = String::from_utf8(line).map_err(|e| self.not_utf8(start, &e))?;
                 if found.is_some() {
                     self.take(b'\n');
                 }
-                return Ok(Some(text));
+                return Ok(Some(line));
             }
         }
     }

@@ -18,6 +18,8 @@ mod script;
 mod sequential;
 mod sigpipe;
 mod specifier;
+mod symbols;
+mod topology;
 mod transitions;
 mod vector;
 mod write;
@@ -37,7 +39,8 @@ pub use random::RandomAccessReader;
 pub use real::Real;
 pub use sequential::SequentialReader;
 pub use specifier::{Kind, Rspecifier, Wspecifier, parse_range};
-pub use transitions::Transitions;
+pub use symbols::SymbolTable;
+pub use transitions::{Transitions, TransitionsHolder};
 pub use vector::{VectorHolder, read_vector, write_vector};
 pub use writer::TableWriter;
 

@@ -73,10 +73,10 @@ fn refuse_common(name: &str) -> Result<()> {
     if name.contains('|') {
         return refuse(name, "a | stands inside it");
     }
-    if let Some((kind, _)) = name.split_once(':') {
-        if kind.split(',').any(|word| word == "ark" || word == "scp") {
-            return refuse(name, "it is the name of a table");
-        }
+    if let Some((kind, _)) = name.split_once(':')
+        && kind.split(',').any(|word| word == "ark" || word == "scp")
+    {
+        return refuse(name, "it is the name of a table");
     }
     Ok(())
 }

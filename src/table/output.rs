@@ -153,10 +153,10 @@ impl Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        if self.failed.is_none() {
-            if let Err(error) = self.drain() {
-                log::error!("{}", error.chain());
-            }
+        if self.failed.is_none()
+            && let Err(error) = self.drain()
+        {
+            log::error!("{}", error.chain());
         }
         if let Target::Pipe { child, input } = &mut self.target {
             input.take();

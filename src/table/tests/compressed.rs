@@ -1,4 +1,5 @@
-//! Compressed matrices against a plain reference.
+//! Compressed matrices against a plain reference, which is written as the format is described.
+#![allow(clippy::excessive_precision, clippy::manual_clamp)]
 
 use proptest::prelude::*;
 

@@ -3,7 +3,9 @@
 mod bytes;
 mod compressed;
 mod matrices;
+mod symbols;
 mod tables;
+mod transitions;
 
 use crate::error::{Error, Result};
 use crate::table::{Holder, Input, Output};
@@ -20,10 +22,11 @@ fn stored<H: Holder>(value: &H::Value, binary: bool) -> Vec<u8> {
     written(|output| H::write(output, value, binary))
 }
 
-/// Reads one object and expects nothing after it.
+/// Reads one object and expects nothing but white space after it.
 fn loaded<H: Holder>(bytes: &[u8]) -> Result<H::Value> {
     let mut input = Input::from_bytes("test", bytes);
     let value = H::read(&mut input)?;
+    input.skip_space().unwrap();
     assert!(input.at_end().unwrap(), "bytes are left after the object");
     Ok(value)
 }
