@@ -234,9 +234,11 @@ impl CpuChannel {
     /// The lattice, by moving everything to the trace and cutting it back afterwards.
     pub(super) fn lattice_with(&mut self, use_final: bool, room: &mut Room) -> Result<RawLattice> {
         let config = self.shared.config;
-        let ends = Ends::new(self.last_tokens(), &self.shared.graph, use_final);
+        let ends = Ends::new(self.last_tokens(), &self.shared.graph, use_final)?;
         let mark = self.trace.mark();
-        let mut boundary = self.boundary.clone();
+        let mut boundary = Vec::new();
+        try_reserve(&mut boundary, self.boundary.len(), "boundary")?;
+        boundary.extend_from_slice(&self.boundary);
         let windows = Windows { older: &self.older, younger: &self.younger };
         let moved = move_to_trace(
             &self.shared.graph,
@@ -249,13 +251,7 @@ impl CpuChannel {
         );
         let lattice = moved.and_then(|()| {
             // From places in the window to places in the trace.
-            let mut sorted = ends.clone();
-            for (raw, &place) in boundary.iter().enumerate() {
-                if let Some(slot) = sorted.extras.get_mut(place as usize) {
-                    *slot = ends.extras[raw];
-                    sorted.final_costs[place as usize] = ends.final_costs[raw];
-                }
-            }
+            let sorted = ends.reordered(&boundary)?;
             self.trace.lattice(&self.shared.graph, &sorted, config.lattice_beam, config.acoustic_scale)
         });
         self.trace.truncate(mark);
@@ -386,7 +382,7 @@ impl CpuChannel {
     pub(super) fn best_path_now(&self, use_final: bool) -> Result<Path> {
         let graph = &self.shared.graph;
         let config = &self.shared.config;
-        let ends = Ends::new(self.last_tokens(), graph, use_final);
+        let ends = Ends::new(self.last_tokens(), graph, use_final)?;
         let end = ends.best(self.last_tokens().map(|(state, _)| state));
         let empty = use_final && self.stats.frames == 0 && !ends.reached_final;
         match (self.last_time(), end) {

@@ -7,11 +7,12 @@ use parking_lot::{Condvar, Mutex};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
+use crate::float_env::FloatEnv;
 use crate::graph::Graph;
+use crate::quiet::Quiet;
 use crate::search::{LaneWork, Lanes, SearchConfig};
 
 use super::channel::{CpuChannel, LentChannel, Shared};
-use super::fenv::DefaultEnvironment;
 use super::frame::Scratch;
 
 /// The working spaces of a decoder: one a lane, made when first needed. Whoever wants one more
@@ -112,6 +113,7 @@ impl CpuLanes {
             let built = rayon::ThreadPoolBuilder::new()
                 .num_threads(num_threads)
                 .thread_name(|at| format!("koshi-cpu-{at}"))
+                .start_handler(|_| Quiet::whole_thread())
                 .build();
             Some(built.map_err(|error| Error::Io {
                 what: format!("starting {num_threads} threads"),
@@ -130,7 +132,7 @@ impl CpuLanes {
     }
 
     fn advance_one(&self, work: &mut LaneWork<'_, LentChannel>) {
-        let _environment = DefaultEnvironment::enter();
+        let _env = FloatEnv::enter();
         let mut scratch = match self.scratches.take() {
             Ok(scratch) => scratch,
             Err(error) => {

@@ -9,7 +9,6 @@
 mod backward;
 mod channel;
 mod expand;
-pub mod fenv;
 mod frame;
 mod hash;
 mod lanes;

@@ -8,7 +8,7 @@ mod decodable;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, try_reserve};
 use crate::graph::Graph;
 use crate::search::Rows;
 
@@ -106,10 +106,13 @@ impl Decoder {
     }
 
     /// Advances distinct channels of this decoder, one batch over the lanes. Each item gets its
-    /// own result; a failing one does not touch the others.
-    pub fn advance(&self, items: &mut [BatchItem<'_>]) {
-        let mut batch = Vec::with_capacity(items.len());
-        let mut origins = Vec::with_capacity(items.len());
+    /// own result; a failing one does not touch the others. An error of the call itself
+    /// ([`Error::NoMemory`]) means that nothing was searched.
+    pub fn advance(&self, items: &mut [BatchItem<'_>]) -> Result<()> {
+        let (mut batch, mut origins, mut results) = (Vec::new(), Vec::new(), Vec::new());
+        try_reserve(&mut batch, items.len(), "batch")?;
+        try_reserve(&mut origins, items.len(), "batch")?;
+        try_reserve(&mut results, items.len(), "batch")?;
         for (at, item) in items.iter_mut().enumerate() {
             item.result = item.channel.check_open();
             if item.result.is_ok() {
@@ -118,10 +121,11 @@ impl Decoder {
             }
         }
         self.backend.advance(&mut batch);
-        let results: Vec<Result<()>> = batch.into_iter().map(|work| work.result).collect();
+        results.extend(batch.into_iter().map(|work| work.result));
         for (at, result) in origins.into_iter().zip(results) {
             items[at].channel.note(&result);
             items[at].result = result;
         }
+        Ok(())
     }
 }

@@ -253,7 +253,7 @@ fn advance(decoder: &Arc<Decoder>, items: &Items) -> Result<Vec<koshi_status>> {
     let mut batch = Vec::new();
     try_reserve(&mut batch, uses.len(), what)?;
     batch.extend(uses.iter_mut().map(|(channel, rows)| BatchItem::new(channel, *rows)));
-    decoder.advance(&mut batch);
+    decoder.advance(&mut batch)?;
     for (at, item) in places.into_iter().zip(batch) {
         statuses[at] = item.result.map_or_else(|error| failed(at, &error), Success::status);
     }
