@@ -1,0 +1,121 @@
+//! The search on real speech: microseconds a frame, lattice included, on one thread.
+//!
+//! Without arguments: the graph that the repository holds. Where the larger graphs are at hand
+//! (`KOSHI_SHARED`, else `../shared`) the settings that peers are timed at follow.
+
+use std::fs::File;
+use std::hint::black_box;
+use std::io::{BufReader, copy};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use flate2::read::GzDecoder;
+use koshi::decoder::{Channel, Decoder, DecoderConfig};
+use koshi::graph::{Columns, Graph};
+use koshi::search::{Rows, SearchConfig};
+use koshi::table::{Matrix, MatrixHolder, SequentialReader, Transitions};
+
+struct Setting {
+    beam: f32,
+    lattice_beam: f32,
+    max_active: u32,
+    acoustic_scale: f32,
+}
+
+const UNBOUNDED: u32 = i32::MAX as u32;
+
+fn prompts() -> [Setting; 3] {
+    [(13.0, 6.0, 7_000, 1.0 / 12.0), (15.0, 8.0, 10_000, 1.0 / 15.0), (17.0, 10.0, UNBOUNDED, 1.0 / 15.0)].map(
+        |(beam, lattice_beam, max_active, acoustic_scale)| Setting { beam, lattice_beam, max_active, acoustic_scale },
+    )
+}
+
+fn channel(graph: &Arc<Graph>, setting: &Setting) -> Channel {
+    let search = SearchConfig {
+        beam: setting.beam,
+        lattice_beam: setting.lattice_beam,
+        max_active: setting.max_active,
+        acoustic_scale: setting.acoustic_scale,
+        ..SearchConfig::default()
+    };
+    let config = DecoderConfig { search, num_threads: 1, ..DecoderConfig::default() };
+    Decoder::new(Arc::clone(graph), config).unwrap().new_channel().unwrap()
+}
+
+fn read_rows(path: &Path) -> Vec<Matrix<f32>> {
+    let mut reader = SequentialReader::<MatrixHolder<f32>>::open(&format!("ark:{}", path.display())).unwrap();
+    let mut rows = Vec::new();
+    while let Some((_, matrix)) = reader.next().unwrap() {
+        rows.push(matrix);
+    }
+    rows
+}
+
+fn decode(channel: &mut Channel, utterances: &[Matrix<f32>]) -> usize {
+    let mut arcs = 0;
+    for matrix in utterances {
+        channel.begin().unwrap();
+        channel.push(Rows::dense(matrix.data(), matrix.cols()).unwrap()).unwrap();
+        channel.finish().unwrap();
+        arcs += channel.lattice(true).unwrap().num_arcs();
+    }
+    arcs
+}
+
+fn run(criterion: &mut Criterion, group: &str, graph: &Arc<Graph>, rows: &[Matrix<f32>], settings: &[Setting]) {
+    let frames: usize = rows.iter().map(Matrix::rows).sum();
+    let mut group = criterion.benchmark_group(group);
+    group.throughput(Throughput::Elements(frames as u64)).sample_size(10);
+    for setting in settings {
+        let mut channel = channel(graph, setting);
+        let name = format!("({}, {}, {})", setting.beam, setting.lattice_beam, setting.max_active);
+        group.bench_function(name, |bench| bench.iter(|| black_box(decode(&mut channel, rows))));
+    }
+    group.finish();
+}
+
+fn bundled(criterion: &mut Criterion) {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/prompts");
+    let model = Arc::new(Transitions::read_file(&data.join("trans.mdl").display().to_string()).unwrap());
+    let graph = Arc::new(Graph::read(data.join("HCLG.fst"), Columns::Transitions(model)).unwrap());
+    let rows = read_rows(&data.join("loglikes.ark"));
+    run(criterion, "search, 42 k arcs", &graph, &rows, &prompts());
+}
+
+fn large(criterion: &mut Criterion) {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared");
+    let shared = std::env::var_os("KOSHI_SHARED").map_or_else(|| PathBuf::from(beside), PathBuf::from);
+    let real = shared.join("realdata");
+    let chain = [(11.0, 4.0, 3_000), (13.0, 6.0, 7_000)].map(|(beam, lattice_beam, max_active)| Setting {
+        beam,
+        lattice_beam,
+        max_active,
+        acoustic_scale: 1.0,
+    });
+    let works: [(&str, &str, &str, &str, &[Setting]); 2] = [
+        ("search, prompts-5k", "prompts-5k/HCLG.fst.gz", "prompts/trans.mdl", "prompts/loglikes.ark", &prompts()),
+        (
+            "search, chain-ko",
+            "chain-ko/graph/HCLG.fst.gz",
+            "chain-ko/graph/trans.mdl",
+            "chain-ko/likes/loglikes.c8.ark",
+            &chain,
+        ),
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    for (name, packed, model, likes, settings) in works {
+        let Ok(file) = File::open(real.join(packed)) else {
+            eprintln!("not run: {packed} is not at hand");
+            continue;
+        };
+        let path = dir.path().join("HCLG.fst");
+        copy(&mut GzDecoder::new(BufReader::new(file)), &mut File::create(&path).unwrap()).unwrap();
+        let model = Arc::new(Transitions::read_file(&real.join(model).display().to_string()).unwrap());
+        let graph = Arc::new(Graph::read(&path, Columns::Transitions(model)).unwrap());
+        run(criterion, name, &graph, &read_rows(&real.join(likes)), settings);
+    }
+}
+
+criterion_group!(benches, bundled, large);
+criterion_main!(benches);
