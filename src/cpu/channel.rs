@@ -67,6 +67,9 @@ impl CpuChannel {
     /// One token at the start state at cost 0, and its closure.
     pub(super) fn begin_with(&mut self, scratch: &mut Scratch) -> Result<()> {
         let shared = Arc::clone(&self.shared);
+        if self.memory() as u64 > shared.config.memory_limit {
+            *self = CpuChannel::new(Arc::clone(&shared));
+        }
         self.older.clear();
         self.younger.clear();
         self.boundary.clear();
@@ -90,6 +93,7 @@ impl CpuChannel {
         if frame >= config.max_frames {
             return Err(Error::Limit(format!("the utterance has reached max_frames, {}", config.max_frames)));
         }
+        self.check_memory(&shared)?;
         let costs = &mut scratch.row_costs;
         if costs.len() < row.len() {
             try_reserve(costs, row.len() - costs.len(), "row")?;
@@ -197,12 +201,15 @@ impl CpuChannel {
             self.older.clear();
         }
         std::mem::swap(&mut self.older, &mut self.younger);
-        if self.memory() as u64 > shared.config.memory_limit {
-            return Err(Error::Limit(format!(
-                "the channel holds {} bytes; its limit is {}",
-                self.memory(),
-                shared.config.memory_limit
-            )));
+        Ok(())
+    }
+
+    /// Refuses to go on above the memory limit. Links are pruned as they come, so what is held
+    /// is needed; only `begin` gives it back.
+    fn check_memory(&self, shared: &Shared) -> Result<()> {
+        let (held, limit) = (self.memory() as u64, shared.config.memory_limit);
+        if held > limit {
+            return Err(Error::Limit(format!("the channel holds {held} bytes; its memory_limit is {limit}")));
         }
         Ok(())
     }

@@ -1,0 +1,67 @@
+//! Limits that a caller sets: a status each time, what came before is kept, `begin` starts afresh.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::graph::{Rng, arc, source};
+use koshi::Error;
+use koshi::decoder::{Decoder, DecoderConfig};
+use koshi::graph::{Columns, Graph};
+use koshi::search::{Rows, SearchConfig};
+
+fn graph_and_rows(rng: &mut Rng) -> (Arc<Graph>, Vec<f32>, usize) {
+    let (num_states, dim) = (3_000, 64);
+    // Every state has a way on; epsilon arcs lead to higher states only.
+    let states = (0..num_states).map(|state| {
+        let arcs = (0..6).map(|place| {
+            let epsilon = place == 0 && state + 1 < num_states && rng.below(3) == 0;
+            let next = if epsilon { state + 1 + rng.below(num_states - state - 1) } else { rng.below(num_states) };
+            let ilabel = if epsilon { 0 } else { 1 + rng.below(dim as u64) as i32 };
+            arc(ilabel, rng.below(5) as i32, rng.below(80) as f32 / 20.0, next as u32)
+        });
+        (0.0, arcs.collect())
+    });
+    let graph = source(Some(0), states.collect());
+    let graph = Arc::new(Graph::from_source(&graph, Columns::Labels).unwrap());
+    let rows: Vec<f32> = (0..400 * dim).map(|_| -(rng.below(400) as f32) / 40.0).collect();
+    (graph, rows, dim)
+}
+
+#[test]
+fn the_memory_limit_holds_until_the_next_begin() {
+    let (graph, rows, dim) = graph_and_rows(&mut Rng(5));
+    let limit = 2_000_000;
+    let search = SearchConfig { beam: 9.0, lattice_beam: 6.0, memory_limit: limit, ..SearchConfig::default() };
+    let decoder = Decoder::new(graph, DecoderConfig { search, num_threads: 1, ..DecoderConfig::default() }).unwrap();
+    let mut channel = decoder.new_channel().unwrap();
+    let all = Rows::dense(&rows, dim).unwrap();
+    let mut frames = Vec::new();
+    for _ in 0..2 {
+        channel.begin().unwrap();
+        for _ in 0..3 {
+            assert!(matches!(channel.push(all).unwrap_err(), Error::Limit(_)));
+            frames.push(channel.num_frames());
+        }
+        assert!(channel.stats().unwrap().memory < 2 * limit, "{:?}", channel.stats());
+        assert_eq!(channel.lattice(true).unwrap().num_frames as u64, channel.num_frames());
+    }
+    assert!(frames[0] > 5, "{frames:?}");
+    assert!(frames[..3].iter().all(|n| *n == frames[0]), "{frames:?}");
+    assert!(frames[3] > 5, "begin gives the memory back: {frames:?}");
+}
+
+#[test]
+fn max_frames_is_exact() {
+    let (graph, rows, dim) = graph_and_rows(&mut Rng(6));
+    let search = SearchConfig { max_frames: 7, ..SearchConfig::default() };
+    let decoder = Decoder::new(graph, DecoderConfig { search, num_threads: 1, ..DecoderConfig::default() }).unwrap();
+    let mut channel = decoder.new_channel().unwrap();
+    for _ in 0..2 {
+        channel.begin().unwrap();
+        channel.push(Rows::dense(&rows[..7 * dim], dim).unwrap()).unwrap();
+        assert!(matches!(channel.push(Rows::dense(&rows[..dim], dim).unwrap()), Err(Error::Limit(_))));
+        assert_eq!(channel.num_frames(), 7);
+        assert_eq!(channel.best_path(true).unwrap().ilabels.len(), 7);
+    }
+}
