@@ -211,10 +211,26 @@ typedef struct koshi_error koshi_error;
 // A decoding graph, ready to be searched. Immutable and counted.
 typedef struct koshi_graph koshi_graph;
 
+// A table of lists of 32-bit integers (words, alignments) being written. One call at a time may use
+// it.
+typedef struct koshi_int_writer koshi_int_writer;
+
 // A lattice: state 0 is the start, every arc leads to a higher state, and every state lies on a
 // path from the start to a final state. Raw (one arc a graph arc) or compact (words with strings
 // of transition-ids). Without any path it has no states. Immutable and counted.
 typedef struct koshi_lattice koshi_lattice;
+
+// A table of lattices, raw or compact. One call at a time may use it.
+typedef struct koshi_lattice_reader koshi_lattice_reader;
+
+// A table of lattices being written. One call at a time may use it.
+typedef struct koshi_lattice_writer koshi_lattice_writer;
+
+// A matrix of binary32 numbers. Immutable and counted.
+typedef struct koshi_matrix koshi_matrix;
+
+// A table of matrices, compressed ones too. One call at a time may use it.
+typedef struct koshi_matrix_reader koshi_matrix_reader;
 
 // One path through a graph or lattice. Immutable and counted.
 typedef struct koshi_path koshi_path;
@@ -802,6 +818,92 @@ koshi_buffer *koshi_buffer_ref(const koshi_buffer *buffer);
 
 // Takes back one count of `buffer`; the last one frees it. NULL is fine.
 koshi_status koshi_buffer_free(koshi_buffer *buffer);
+
+// Allows (not 0) or forbids (0) commands in the names of tables and files, as in
+// "ark:gunzip -c a.gz |", for the whole process. They are forbidden until a program allows them:
+// whoever may choose a name may otherwise run anything.
+koshi_status koshi_tables_allow_commands(int32_t allow, koshi_error **err);
+
+// The numbers of `matrix`, row after row without gaps, and how many rows and columns there are in
+// *rows and *columns, which may be NULL. NULL and 0 for a bad handle. They live as long as the matrix.
+const float *koshi_matrix_data(const koshi_matrix *matrix, size_t *rows, size_t *columns);
+
+// Counts `matrix` once more and returns it; NULL for a bad handle.
+koshi_matrix *koshi_matrix_ref(const koshi_matrix *matrix);
+
+// Takes back one count of `matrix`; the last one frees it. NULL is fine.
+koshi_status koshi_matrix_free(koshi_matrix *matrix);
+
+// Opens the table of matrices that a Kaldi rspecifier names ("ark:a.ark", "scp:a.scp"), in *reader.
+// Its entries may be compressed, of binary32 or binary64, binary or text. KOSHI_E_ARGUMENT for what is
+// no rspecifier, KOSHI_E_IO, KOSHI_E_UNSUPPORTED for a command unless commands are allowed.
+koshi_status koshi_matrix_reader_open(const char *rspecifier,
+                                      koshi_matrix_reader **reader,
+                                      koshi_error **err);
+
+// Reads the next entry: its key in *key, which lives until the next call on this reader, and its
+// matrix, to be freed, in *matrix. Both become NULL after the last entry. KOSHI_E_FORMAT names file
+// and byte.
+koshi_status koshi_matrix_reader_next(koshi_matrix_reader *reader,
+                                      const char **key,
+                                      koshi_matrix **matrix,
+                                      koshi_error **err);
+
+// Closes and frees `reader`. NULL is fine.
+koshi_status koshi_matrix_reader_free(koshi_matrix_reader *reader);
+
+// Opens the table of lattices that a Kaldi rspecifier names, in *reader. Otherwise as
+// koshi_matrix_reader_open.
+koshi_status koshi_lattice_reader_open(const char *rspecifier,
+                                       koshi_lattice_reader **reader,
+                                       koshi_error **err);
+
+// Reads the next entry: its key in *key, which lives until the next call on this reader, and its
+// lattice, sorted and to be freed, in *lattice. Both become NULL after the last entry.
+koshi_status koshi_lattice_reader_next(koshi_lattice_reader *reader,
+                                       const char **key,
+                                       koshi_lattice **lattice,
+                                       koshi_error **err);
+
+// Closes and frees `reader`. NULL is fine.
+koshi_status koshi_lattice_reader_free(koshi_lattice_reader *reader);
+
+// Opens the table of lattices that a Kaldi wspecifier names ("ark:a.ark", "ark,t:-",
+// "ark,scp:a.ark,a.scp"), in *writer. KOSHI_E_ARGUMENT for what is no wspecifier, KOSHI_E_IO,
+// KOSHI_E_UNSUPPORTED for a command unless commands are allowed.
+koshi_status koshi_lattice_writer_open(const char *wspecifier,
+                                       koshi_lattice_writer **writer,
+                                       koshi_error **err);
+
+// Writes `lattice` under `key`, a word without white space, in the lattice's own form.
+koshi_status koshi_lattice_writer_write(koshi_lattice_writer *writer,
+                                        const char *key,
+                                        const koshi_lattice *lattice,
+                                        koshi_error **err);
+
+// Ends the table; only this reports a failure of its last writes. The writer is still to be freed.
+koshi_status koshi_lattice_writer_close(koshi_lattice_writer *writer, koshi_error **err);
+
+// Frees `writer`, and closes it if that was not done; a failure then only goes to the log. NULL is
+// fine.
+koshi_status koshi_lattice_writer_free(koshi_lattice_writer *writer);
+
+// Opens a table of lists of integers, in *writer. Otherwise as koshi_lattice_writer_open.
+koshi_status koshi_int_writer_open(const char *wspecifier, koshi_int_writer **writer, koshi_error **err);
+
+// Writes the `len` integers at `values` under `key`, a word without white space.
+koshi_status koshi_int_writer_write(koshi_int_writer *writer,
+                                    const char *key,
+                                    const int32_t *values,
+                                    size_t len,
+                                    koshi_error **err);
+
+// Ends the table; only this reports a failure of its last writes. The writer is still to be freed.
+koshi_status koshi_int_writer_close(koshi_int_writer *writer, koshi_error **err);
+
+// Frees `writer`, and closes it if that was not done; a failure then only goes to the log. NULL is
+// fine.
+koshi_status koshi_int_writer_free(koshi_int_writer *writer);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -22,7 +22,7 @@ macro_rules! programs {
     };
 }
 
-programs! { errors header_only log }
+programs! { callbacks cases errors header_only log reproducible }
 
 #[test]
 fn each_program_of_the_folder_is_run() {

@@ -89,7 +89,7 @@ impl<T> Out<T> {
     }
 }
 
-/// The length that belongs to an array which a query hands out; 0 until [`Length::of`], so that
+/// The length that belongs to an array which a query hands out; 0 until [`Length::set`], so that
 /// a caller who does not look at the pointer sees an empty array. May be missing.
 pub(super) struct Length(Option<NonNull<usize>>);
 
@@ -107,12 +107,16 @@ pub(super) unsafe fn length(pointer: *mut usize) -> Length {
 }
 
 impl Length {
-    /// Hands out `slice`: its length here, its pointer as the result, which is never null.
-    pub(super) fn of<T>(self, slice: &[T]) -> *const T {
+    pub(super) fn set(self, len: usize) {
         if let Some(place) = self.0 {
             // SAFETY: by the promise of `length`.
-            unsafe { place.write(slice.len()) };
+            unsafe { place.write(len) };
         }
+    }
+
+    /// Hands out `slice`: its length here, its pointer as the result, which is never null.
+    pub(super) fn of<T>(self, slice: &[T]) -> *const T {
+        self.set(slice.len());
         slice.as_ptr()
     }
 }

@@ -72,6 +72,23 @@ impl<G> Drop for Use<'_, G> {
     }
 }
 
+/// Lets a value stand in an [`Exclusive`] that threads may take turns with, but not look at
+/// together (a file or pipe): only exclusive use reaches it.
+pub(super) struct Turns<T>(T);
+
+// SAFETY: a shared reference to it gives no access to the value.
+unsafe impl<T: Send> Sync for Turns<T> {}
+
+impl<T> Turns<T> {
+    pub(super) fn new(value: T) -> Turns<T> {
+        Turns(value)
+    }
+
+    pub(super) fn get(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::guard;

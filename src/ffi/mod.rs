@@ -47,6 +47,14 @@ mod lattice;
 
 mod buffer;
 
+mod tables;
+
+mod matrix;
+
+mod reader;
+
+mod writer;
+
 pub use self::buffer::*;
 pub use self::callback::koshi_drop_fn;
 pub use self::channel::*;
@@ -58,6 +66,10 @@ pub use self::error::*;
 pub use self::graph::*;
 pub use self::lattice::*;
 pub use self::log::*;
+pub use self::matrix::*;
 pub use self::path::*;
+pub use self::reader::*;
+pub use self::tables::*;
 pub use self::transitions::*;
 pub use self::version::*;
+pub use self::writer::*;

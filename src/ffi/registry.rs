@@ -43,6 +43,11 @@ pub(super) enum Kind {
     Path,
     Lattice,
     Buffer,
+    Matrix,
+    MatrixReader,
+    LatticeReader,
+    LatticeWriter,
+    IntWriter,
     #[cfg(test)]
     Test = 126,
 }
@@ -59,6 +64,11 @@ impl Kind {
         (Kind::Path, "koshi_path"),
         (Kind::Lattice, "koshi_lattice"),
         (Kind::Buffer, "koshi_buffer"),
+        (Kind::Matrix, "koshi_matrix"),
+        (Kind::MatrixReader, "koshi_matrix_reader"),
+        (Kind::LatticeReader, "koshi_lattice_reader"),
+        (Kind::LatticeWriter, "koshi_lattice_writer"),
+        (Kind::IntWriter, "koshi_int_writer"),
         #[cfg(test)]
         (Kind::Test, "koshi_test"),
     ];
