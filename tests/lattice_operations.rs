@@ -222,7 +222,7 @@ fn scaling_keeps_infinity_and_refuses_overflow() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn sorting_keeps_all_paths(parts in raw_parts()) {
