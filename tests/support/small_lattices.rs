@@ -1,5 +1,7 @@
 //! Small random lattices, and the slow way to look at one: list all its paths.
 
+#![allow(dead_code)] // each test file uses its own part
+
 use koshi::lattice::{CompactLattice, LatticeArc, LatticeWeight, PartStrings, Parts, RawLattice, Strings};
 use proptest::prelude::*;
 
