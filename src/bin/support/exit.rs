@@ -1,0 +1,75 @@
+//! How a command ends: status 0 or 1, whatever happens on the way.
+
+use std::panic::AssertUnwindSafe;
+use std::process::ExitCode;
+
+use koshi::Error;
+
+use super::messages;
+
+/// Why a command ends without success.
+#[derive(Debug)]
+pub enum Failure {
+    /// An error, still to be told.
+    Error(Error),
+    /// The command line was wrong, as this text says.
+    Usage(String),
+    /// Everything was told already.
+    Told,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Error(error)
+    }
+}
+
+/// Runs a command. Errors and panics are told on standard error and end in status 1; so do
+/// the signals by which a process gives itself up (out of memory, stack overflow, a mapped
+/// file that shrank).
+pub fn run(program: &'static str, command: impl FnOnce() -> Result<(), Failure>) -> ExitCode {
+    end_signals_with_status_1();
+    messages::start(program);
+    koshi::table::set_allow_commands(true);
+    match std::panic::catch_unwind(AssertUnwindSafe(command)) {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(failure)) => {
+            match failure {
+                Failure::Error(error) => log::error!(target: "main", "{}", error.chain()),
+                Failure::Usage(text) => log::error!(target: "main", "{text}; --help tells how the command is used"),
+                Failure::Told => {}
+            }
+            ExitCode::FAILURE
+        }
+        // The panic hook has told where and why.
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// The system would report a process that aborts as one that a signal ended, which shells
+/// turn into statuses above 128.
+#[cfg(unix)]
+fn end_signals_with_status_1() {
+    extern "C" fn end(_: libc::c_int) {
+        // SAFETY: _exit may be called from a signal handler.
+        unsafe { libc::_exit(1) }
+    }
+    extern "C" fn lost_file(_: libc::c_int) {
+        let text = b"a file was cut short, or could not be read, while it was in use\n";
+        // SAFETY: write and _exit may be called from a signal handler; the text is static.
+        unsafe {
+            libc::write(2, text.as_ptr().cast(), text.len());
+            libc::_exit(1)
+        }
+    }
+    let handlers: [(libc::c_int, extern "C" fn(libc::c_int)); 2] = [(libc::SIGABRT, end), (libc::SIGBUS, lost_file)];
+    for (signal, handler) in handlers {
+        // SAFETY: the handlers only do what a signal handler may do.
+        unsafe {
+            libc::signal(signal, handler as *const () as libc::sighandler_t);
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn end_signals_with_status_1() {}

@@ -1,0 +1,8 @@
+//! What all commands have in common: options as Kaldi reads them, messages in Kaldi's form,
+//! exit codes, and work on several threads whose results stay in order.
+#![allow(dead_code)] // each command uses its own part
+
+pub mod exit;
+pub mod in_order;
+pub mod messages;
+pub mod options;
