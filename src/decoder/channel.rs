@@ -157,7 +157,6 @@ impl Channel {
     pub fn advance(&mut self, decodable: &mut dyn Decodable, max_frames: Option<u64>) -> Result<u64> {
         self.check_open()?;
         let dim = decodable.num_columns()?;
-        self.decoder.graph().check_width(dim)?;
         let mut row = std::mem::take(&mut self.row);
         row.clear();
         let outcome = try_reserve(&mut row, dim, "row").and_then(|()| {
@@ -175,6 +174,7 @@ impl Channel {
             if frame >= decodable.num_frames_ready()? {
                 break;
             }
+            self.decoder.graph().check_width(row.len())?;
             // Columns that nothing reads hold what is always allowed.
             row.fill(f32::NEG_INFINITY);
             let lane = &self.lane;

@@ -105,6 +105,14 @@ impl Decoder {
         self.open_channels.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// Refuses a channel of another decoder: the lanes here are made for this one's graph.
+    fn check_own(&self, channel: &Channel) -> Result<()> {
+        if std::ptr::eq(Arc::as_ptr(channel.decoder()), self) {
+            return Ok(());
+        }
+        Err(Error::Argument("the channel belongs to another decoder".into()))
+    }
+
     /// Advances distinct channels of this decoder, one batch over the lanes. Each item gets its
     /// own result; a failing one does not touch the others. An error of the call itself
     /// ([`Error::NoMemory`]) means that nothing was searched.
@@ -114,7 +122,7 @@ impl Decoder {
         try_reserve(&mut origins, items.len(), "batch")?;
         try_reserve(&mut results, items.len(), "batch")?;
         for (at, item) in items.iter_mut().enumerate() {
-            item.result = item.channel.check_open();
+            item.result = self.check_own(item.channel).and_then(|()| item.channel.check_open());
             if item.result.is_ok() {
                 origins.push(at);
                 batch.push(item.channel.work(item.rows));

@@ -31,8 +31,6 @@ mod cuda;
 
 mod transitions;
 
-mod symbols;
-
 mod graph;
 
 mod decodable;
@@ -71,7 +69,6 @@ pub use self::log::*;
 pub use self::matrix::*;
 pub use self::path::*;
 pub use self::reader::*;
-pub use self::symbols::*;
 pub use self::tables::*;
 pub use self::transitions::*;
 pub use self::version::*;
