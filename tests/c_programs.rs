@@ -22,7 +22,7 @@ macro_rules! programs {
     };
 }
 
-programs! { callbacks cases config errors header_only lifecycle log reproducible threads }
+programs! { callbacks cases errors header_only log reproducible }
 
 #[test]
 fn each_program_of_the_folder_is_run() {

@@ -1,0 +1,194 @@
+//! The face of the crate's own items.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use koshi::Error;
+use koshi::decoder::{BatchItem, Channel, Decodable, Decoder, DecoderConfig, MatrixDecodable};
+use koshi::graph::{Columns, Graph};
+use koshi::lattice::{self, Lattice, RawLattice};
+use koshi::search::{Rows, SearchStats};
+
+use super::{Face, Fault, Matrix, Outcome, Pull, Scores, Status, Words};
+
+pub struct Rust;
+
+/// The status that the C face promises for an error.
+fn status(error: &Error) -> Status {
+    match error.root() {
+        Error::Argument(_) => Status::KOSHI_E_ARGUMENT,
+        Error::Handle(_) => Status::KOSHI_E_HANDLE,
+        Error::Busy(_) => Status::KOSHI_E_BUSY,
+        Error::State(_) => Status::KOSHI_E_STATE,
+        Error::Config(_) => Status::KOSHI_E_CONFIG,
+        Error::Unsupported(_) => Status::KOSHI_E_UNSUPPORTED,
+        Error::Io { .. } => Status::KOSHI_E_IO,
+        Error::Format { .. } => Status::KOSHI_E_FORMAT,
+        Error::Graph(_) => Status::KOSHI_E_GRAPH,
+        Error::Shape(_) => Status::KOSHI_E_SHAPE,
+        Error::Scores { .. } => Status::KOSHI_E_SCORES,
+        Error::NoTokens { .. } => Status::KOSHI_E_NO_TOKENS,
+        Error::Full(_) => Status::KOSHI_E_FULL,
+        Error::Limit(_) => Status::KOSHI_E_LIMIT,
+        Error::Capacity { .. } => Status::KOSHI_E_CAPACITY,
+        Error::NoMemory { .. } => Status::KOSHI_E_NO_MEMORY,
+        Error::NoDevice(_) => Status::KOSHI_E_NO_DEVICE,
+        Error::Device(_) => Status::KOSHI_E_DEVICE,
+        Error::Callback { .. } => Status::KOSHI_E_CALLBACK,
+        Error::Cancelled => Status::KOSHI_E_CANCELLED,
+        Error::Internal(_) | Error::Context { .. } => Status::KOSHI_E_INTERNAL,
+    }
+}
+
+fn fault(error: Error) -> Fault {
+    Fault { status: status(&error), message: error.chain() }
+}
+
+fn words(path: lattice::Path) -> Words {
+    let lattice::Path { ilabels, olabels, frames, graph_cost, acoustic_cost, .. } = path;
+    Words { ilabels, olabels, frames, graph_cost, acoustic_cost }
+}
+
+fn rows(matrix: Matrix) -> Outcome<Rows> {
+    Rows::new(matrix.data, matrix.frames, matrix.dim, matrix.stride).map_err(fault)
+}
+
+/// [`Scores`] as the decoder asks for them.
+struct Pulled<'a> {
+    scores: &'a mut dyn Scores,
+    how: Pull,
+}
+
+impl Decodable for Pulled<'_> {
+    fn num_columns(&mut self) -> koshi::Result<usize> {
+        Ok(self.scores.columns())
+    }
+
+    fn num_frames_ready(&mut self) -> koshi::Result<u64> {
+        Ok(self.scores.ready())
+    }
+
+    fn is_last_frame(&mut self, frame: u64) -> koshi::Result<bool> {
+        Ok(frame + 1 == self.scores.ready())
+    }
+
+    fn fill_row(&mut self, frame: u64, needed: &dyn Fn(&mut [bool]), row: &mut [f32]) -> koshi::Result<()> {
+        let mut asked = vec![self.how == Pull::Rows; row.len()];
+        if self.how == Pull::Single {
+            needed(&mut asked);
+        }
+        for column in (0..row.len()).filter(|&column| asked[column]) {
+            let score = self.scores.score(frame, column);
+            row[column] = score.map_err(|status| Error::Callback { what: "score".into(), status })?;
+        }
+        Ok(())
+    }
+}
+
+impl Face for Rust {
+    type Graph = Arc<Graph>;
+    type Decoder = Arc<Decoder>;
+    type Channel = Channel;
+
+    fn graph_from_memory(bytes: &[u8]) -> Outcome<Arc<Graph>> {
+        Graph::from_memory(bytes, Columns::Labels).map(Arc::new).map_err(fault)
+    }
+
+    fn graph_read(path: &Path, columns: Option<&[i32]>) -> Outcome<Arc<Graph>> {
+        let columns = columns.map_or(Columns::Labels, |table| Columns::Table(table.to_vec()));
+        Graph::read(path, columns).map(Arc::new).map_err(fault)
+    }
+
+    fn num_states(graph: &Arc<Graph>) -> u32 {
+        graph.num_states()
+    }
+
+    fn decoder(graph: &Arc<Graph>, config: &DecoderConfig) -> Outcome<Arc<Decoder>> {
+        Decoder::new(Arc::clone(graph), *config).map_err(fault)
+    }
+
+    fn default_decoder(graph: &Arc<Graph>) -> Outcome<Arc<Decoder>> {
+        Self::decoder(graph, &DecoderConfig::default())
+    }
+
+    fn channel(decoder: &Arc<Decoder>) -> Outcome<Channel> {
+        decoder.new_channel().map_err(fault)
+    }
+
+    fn begin(channel: &mut Channel) -> Outcome {
+        channel.begin().map_err(fault)
+    }
+
+    fn push(channel: &mut Channel, matrix: Matrix) -> Outcome {
+        channel.push(rows(matrix)?).map_err(fault)
+    }
+
+    fn batch(decoder: &Arc<Decoder>, items: &mut [(&mut Channel, Matrix)]) -> Vec<Result<(), Status>> {
+        let mut batch: Vec<BatchItem> =
+            items.iter_mut().map(|(channel, matrix)| BatchItem::new(channel, rows(*matrix).unwrap())).collect();
+        decoder.advance(&mut batch).unwrap();
+        batch.into_iter().map(|item| item.result.map_err(|error| status(&error))).collect()
+    }
+
+    fn pull_matrix(channel: &mut Channel, matrix: Matrix, max_frames: Option<u64>) -> Outcome<u64> {
+        channel.advance(&mut MatrixDecodable::new(rows(matrix)?), max_frames).map_err(fault)
+    }
+
+    fn pull(channel: &mut Channel, scores: &mut dyn Scores, how: Pull, max_frames: Option<u64>) -> Outcome<u64> {
+        channel.advance(&mut Pulled { scores, how }, max_frames).map_err(fault)
+    }
+
+    fn finish(channel: &mut Channel) -> Outcome {
+        channel.finish().map_err(fault)
+    }
+
+    fn cancel(channel: &Channel) -> Outcome {
+        channel.canceller().cancel();
+        Ok(())
+    }
+
+    fn num_frames(channel: &Channel) -> u64 {
+        channel.num_frames()
+    }
+
+    fn reached_final(channel: &Channel) -> Option<bool> {
+        channel.reached_final().ok()
+    }
+
+    fn final_relative_cost(channel: &Channel) -> Option<f32> {
+        channel.final_relative_cost().ok()
+    }
+
+    fn best_path(channel: &Channel, use_final: bool) -> Outcome<Words> {
+        channel.best_path(use_final).map(words).map_err(fault)
+    }
+
+    fn partial(channel: &Channel) -> Outcome<(Words, usize)> {
+        channel.partial().map(|(path, stable)| (words(path), stable)).map_err(fault)
+    }
+
+    fn lattice(channel: &mut Channel, use_final: bool) -> Outcome<RawLattice> {
+        channel.lattice(use_final).map_err(fault)
+    }
+
+    fn stats(channel: &Channel) -> Outcome<SearchStats> {
+        channel.stats().map_err(fault)
+    }
+
+    fn lattice_from_memory(bytes: &[u8]) -> Outcome<RawLattice> {
+        Lattice::from_bytes(bytes).and_then(Lattice::into_raw).map_err(fault)
+    }
+
+    fn lattice_best_path(bytes: &[u8], acoustic_scale: f32) -> Outcome<Words> {
+        Lattice::from_bytes(bytes).and_then(|lattice| lattice.best_path(acoustic_scale)).map(words).map_err(fault)
+    }
+
+    fn lattice_prune(bytes: &[u8], beam: f32) -> Outcome<RawLattice> {
+        let lattice = Lattice::from_bytes(bytes).and_then(|lattice| lattice.prune(beam, 1.0));
+        lattice.and_then(Lattice::into_raw).map_err(fault)
+    }
+
+    fn lattice_to_memory(lattice: &RawLattice, binary: bool) -> Outcome<Vec<u8>> {
+        Lattice::from(lattice.clone()).to_bytes(binary).map_err(fault)
+    }
+}
