@@ -235,7 +235,11 @@ typedef struct koshi_matrix_reader koshi_matrix_reader;
 // One path through a graph or lattice. Immutable and counted.
 typedef struct koshi_path koshi_path;
 
-// A transition model: what the input labels of a graph stand for. Immutable and counted.
+// A table of symbols and their ids. Immutable and counted.
+typedef struct koshi_symbols koshi_symbols;
+
+// A transition model: what the input labels of a graph stand for. Transition-ids count from 1, pdfs
+// from 0. Immutable and counted.
 typedef struct koshi_transitions koshi_transitions;
 
 // What a call answers: a koshi_status_code. Zero and above is success.
@@ -538,13 +542,75 @@ const char *koshi_cuda_why_not(void);
 // KOSHI_E_NO_DEVICE where there is no such GPU.
 koshi_status koshi_cuda_device_info(int32_t index, koshi_cuda_device *info, size_t size, koshi_error **err);
 
-// Reads an OpenFst file of type vector or const, with standard arcs, into *graph. With
-// `transitions` an input label is a transition-id and reads the column of its pdf; with NULL,
-// label i reads column i - 1. The file is mapped while it is read: do not shorten it meanwhile.
+// Reads a transition model, binary or text, from the start of the file that a Kaldi rxfilename names
+// (a path, or "command |" where commands are allowed) into *transitions. A GMM or a network may
+// follow. KOSHI_E_IO; KOSHI_E_FORMAT with file and byte.
+koshi_status koshi_transitions_read(const char *path, koshi_transitions **transitions, koshi_error **err);
+
+// As koshi_transitions_read, from `size` bytes at `data`, which are not needed afterwards.
+koshi_status koshi_transitions_from_memory(const uint8_t *data,
+                                           size_t size,
+                                           koshi_transitions **transitions,
+                                           koshi_error **err);
+
+// Number of transition-ids; -1 for a bad handle.
+int32_t koshi_transitions_num_ids(const koshi_transitions *transitions);
+
+// Number of pdfs, that is, of columns that a row must have; -1 for a bad handle.
+int32_t koshi_transitions_num_pdfs(const koshi_transitions *transitions);
+
+// Pdf of transition-id `id`; -1 for a bad handle or id.
+int32_t koshi_transitions_pdf(const koshi_transitions *transitions, int32_t id);
+
+// Phone of transition-id `id`; -1 for a bad handle or id.
+int32_t koshi_transitions_phone(const koshi_transitions *transitions, int32_t id);
+
+// State of transition-id `id` within its phone's HMM, from 0; -1 for a bad handle or id.
+int32_t koshi_transitions_hmm_state(const koshi_transitions *transitions, int32_t id);
+
+// 1 if transition-id `id` stays in its HMM state, 0 if not; -1 for a bad handle or id.
+int32_t koshi_transitions_is_self_loop(const koshi_transitions *transitions, int32_t id);
+
+// Counts `transitions` once more and returns it; NULL for a bad handle.
+koshi_transitions *koshi_transitions_ref(const koshi_transitions *transitions);
+
+// Takes back one count of `transitions`; the last one frees it, once no graph uses it. NULL is fine.
+koshi_status koshi_transitions_free(koshi_transitions *transitions);
+
+// Reads a symbol table, in OpenFst's text or binary form, from the file that a Kaldi rxfilename names
+// (a path, or "command |" where commands are allowed) into *symbols. KOSHI_E_IO; KOSHI_E_FORMAT names
+// file and line for a symbol or id that comes twice, a negative id or a line of another form.
+koshi_status koshi_symbols_read(const char *path, koshi_symbols **symbols, koshi_error **err);
+
+// As koshi_symbols_read, from `size` bytes at `data`, which are not needed afterwards.
+koshi_status koshi_symbols_from_memory(const uint8_t *data,
+                                       size_t size,
+                                       koshi_symbols **symbols,
+                                       koshi_error **err);
+
+// Id of the symbol `text`; -1 if there is none, and for a bad handle.
+int32_t koshi_symbols_find(const koshi_symbols *symbols, const char *text);
+
+// Symbol of `id`; NULL if there is none, and for a bad handle. It lives as long as the table.
+const char *koshi_symbols_name(const koshi_symbols *symbols, int32_t id);
+
+// Number of symbols; -1 for a bad handle.
+int64_t koshi_symbols_size(const koshi_symbols *symbols);
+
+// Counts `symbols` once more and returns it; NULL for a bad handle.
+koshi_symbols *koshi_symbols_ref(const koshi_symbols *symbols);
+
+// Takes back one count of `symbols`; the last one frees it. NULL is fine.
+koshi_status koshi_symbols_free(koshi_symbols *symbols);
+
+// Reads an OpenFst file of type vector or const, with standard arcs, into *graph. `path` is a file, or
+// what else Kaldi calls an rxfilename ("file:offset", and "command |" where commands are allowed).
+// With `transitions` an input label is a transition-id and reads the column of its pdf; with NULL,
+// label i reads column i - 1. A file is mapped while it is read: do not shorten it meanwhile.
 // KOSHI_E_IO; KOSHI_E_FORMAT for a broken file; KOSHI_E_UNSUPPORTED for other types of FST or arc;
-// KOSHI_E_GRAPH for no start state, states or labels out of range, -inf or NaN weights, epsilon
-// cycles (states named); KOSHI_E_NO_MEMORY. No final state, unreachable parts and +inf weights are
-// fine: koshi_graph_info tells of them.
+// KOSHI_E_GRAPH for no start state, states or labels out of range, -inf or NaN weights, epsilon cycles
+// (states named); KOSHI_E_NO_MEMORY. No final state, unreachable parts and +inf weights are fine:
+// koshi_graph_info tells of them.
 koshi_status koshi_graph_read(const char *path,
                               const koshi_transitions *transitions,
                               koshi_graph **graph,
@@ -728,6 +794,17 @@ double koshi_path_graph_cost(const koshi_path *path);
 
 // Sum of the path's acoustic costs without the acoustic scale; NaN for a bad handle.
 double koshi_path_acoustic_cost(const koshi_path *path);
+
+// Writes the path's words, one space between two, to `buffer` of `capacity` bytes with a NUL
+// behind them, and their length without it to *len, which may be NULL. `symbols` NULL: words are
+// written as numbers. With a capacity of 0 only the length is written, and `buffer` may be NULL.
+// KOSHI_E_ARGUMENT if the text does not fit or a word has no symbol, which the message names.
+koshi_status koshi_path_text(const koshi_path *path,
+                             const koshi_symbols *symbols,
+                             char *buffer,
+                             size_t capacity,
+                             size_t *len,
+                             koshi_error **err);
 
 // Counts `path` once more and returns it; NULL for a bad handle.
 koshi_path *koshi_path_ref(const koshi_path *path);

@@ -22,7 +22,7 @@ macro_rules! programs {
     };
 }
 
-programs! { callbacks cases errors header_only log reproducible }
+programs! { callbacks cases config errors header_only lifecycle log prompts reproducible threads }
 
 #[test]
 fn each_program_of_the_folder_is_run() {

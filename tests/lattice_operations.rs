@@ -3,7 +3,9 @@
 #[path = "support/small_lattices.rs"]
 mod small_lattices;
 
-use koshi::lattice::{CompactLattice, Lattice, LatticeArc, LatticeWeight, Parts, Path, RawLattice, Strings};
+use koshi::lattice::{
+    CompactLattice, Lattice, LatticeArc, LatticeWeight, Parts, PartsBuilder, Path, RawLattice, Strings,
+};
 use proptest::prelude::*;
 use small_lattices::*;
 
@@ -347,5 +349,33 @@ fn pruning_refuses_bad_beams() {
     let lattice = RawLattice::default();
     for beam in [-1.0, f32::NAN] {
         assert!(lattice.prune(beam, 1.0).is_err());
+    }
+}
+
+/// Sums of one path differ in the last bits with their order; a beam of 0 keeps the path all the same.
+#[test]
+fn pruning_at_beam_zero_keeps_the_best_path() {
+    let mut state = 12345u32;
+    let mut random = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / 1e4 - 700.0
+    };
+    let mut builder = PartsBuilder::default();
+    builder.set_start(0);
+    for state in 0..300 {
+        for olabel in 0..3 {
+            builder.add_arc(state, arc(state + 1, 1, olabel, random(), random()), &[]).unwrap();
+        }
+    }
+    builder.set_final(300, LatticeWeight { graph: random(), acoustic: random() }, &[]).unwrap();
+    let lattice = RawLattice::from_parts(builder.finish(false).unwrap()).unwrap();
+    for scale in [0.083_333, 0.1, 1.0] {
+        let best = lattice.best_path(scale).unwrap();
+        let pruned = lattice.prune(0.0, scale).unwrap();
+        pruned.validate().unwrap();
+        assert_eq!((pruned.best_path(scale).unwrap(), pruned.num_arcs()), (best, 300));
+        let compact = lattice.to_compact().unwrap().prune(0.0, scale).unwrap();
+        assert_eq!(compact.num_frames, 300);
+        compact.validate().unwrap();
     }
 }

@@ -71,13 +71,14 @@ fn columns(transitions: *const koshi_transitions) -> Result<Columns> {
     Ok(model.map_or(Columns::Labels, Columns::Transitions))
 }
 
-/// Reads an OpenFst file of type vector or const, with standard arcs, into *graph. With
-/// `transitions` an input label is a transition-id and reads the column of its pdf; with NULL,
-/// label i reads column i - 1. The file is mapped while it is read: do not shorten it meanwhile.
+/// Reads an OpenFst file of type vector or const, with standard arcs, into *graph. `path` is a file, or
+/// what else Kaldi calls an rxfilename ("file:offset", and "command |" where commands are allowed).
+/// With `transitions` an input label is a transition-id and reads the column of its pdf; with NULL,
+/// label i reads column i - 1. A file is mapped while it is read: do not shorten it meanwhile.
 /// KOSHI_E_IO; KOSHI_E_FORMAT for a broken file; KOSHI_E_UNSUPPORTED for other types of FST or arc;
-/// KOSHI_E_GRAPH for no start state, states or labels out of range, -inf or NaN weights, epsilon
-/// cycles (states named); KOSHI_E_NO_MEMORY. No final state, unreachable parts and +inf weights are
-/// fine: koshi_graph_info tells of them.
+/// KOSHI_E_GRAPH for no start state, states or labels out of range, -inf or NaN weights, epsilon cycles
+/// (states named); KOSHI_E_NO_MEMORY. No final state, unreachable parts and +inf weights are fine:
+/// koshi_graph_info tells of them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_graph_read(
     path: *const c_char,
@@ -88,7 +89,7 @@ pub unsafe extern "C" fn koshi_graph_read(
     guard::call(err, || {
         // SAFETY: the header's promises on texts and results.
         let (path, out) = unsafe { (arg::text(path, "path")?, arg::out(graph, "graph")?) };
-        let read = Graph::read(path, columns(transitions)?)?;
+        let read = Graph::open(path, columns(transitions)?)?;
         out.set(registry::insert(read)?);
         Ok(())
     })
@@ -127,7 +128,7 @@ pub unsafe extern "C" fn koshi_graph_read_mapped(
         let (path, table, out) = unsafe {
             (arg::text(path, "path")?, arg::array(columns, num_columns, "columns")?, arg::out(graph, "graph")?)
         };
-        let read = Graph::read(path, Columns::Table(arg::copy(table, "columns")?))?;
+        let read = Graph::open(path, Columns::Table(arg::copy(table, "columns")?))?;
         out.set(registry::insert(read)?);
         Ok(())
     })

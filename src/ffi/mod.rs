@@ -31,6 +31,8 @@ mod cuda;
 
 mod transitions;
 
+mod symbols;
+
 mod graph;
 
 mod decodable;
@@ -69,6 +71,7 @@ pub use self::log::*;
 pub use self::matrix::*;
 pub use self::path::*;
 pub use self::reader::*;
+pub use self::symbols::*;
 pub use self::tables::*;
 pub use self::transitions::*;
 pub use self::version::*;

@@ -1,12 +1,14 @@
 //! Paths: words, transition-ids, times and costs of one way through a graph or lattice.
 
+use std::ffi::c_char;
 use std::ptr;
 
 use super::arg;
-use super::error::koshi_status;
+use super::error::{koshi_error, koshi_status};
 use super::guard;
 use super::registry::{self, Kind, Opaque};
-use crate::error::Result;
+use super::symbols::{self, koshi_symbols};
+use crate::error::{Error, Result};
 use crate::lattice::Path;
 
 /// One path through a graph or lattice. Immutable and counted.
@@ -61,6 +63,43 @@ pub unsafe extern "C" fn koshi_path_graph_cost(path: *const koshi_path) -> f64 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_path_acoustic_cost(path: *const koshi_path) -> f64 {
     guard::query(f64::NAN, || Ok(registry::get(path, "path")?.acoustic_cost))
+}
+
+/// Writes the path's words, one space between two, to `buffer` of `capacity` bytes with a NUL
+/// behind them, and their length without it to *len, which may be NULL. `symbols` NULL: words are
+/// written as numbers. With a capacity of 0 only the length is written, and `buffer` may be NULL.
+/// KOSHI_E_ARGUMENT if the text does not fit or a word has no symbol, which the message names.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_path_text(
+    path: *const koshi_path,
+    symbols: *const koshi_symbols,
+    buffer: *mut c_char,
+    capacity: usize,
+    len: *mut usize,
+    err: *mut *mut koshi_error,
+) -> koshi_status {
+    guard::call(err, || {
+        let path = registry::get(path, "path")?;
+        // SAFETY: the header's promise on results.
+        let len = unsafe { arg::out_optional(len, "len") }?;
+        let table = registry::get_optional(symbols, "symbols")?;
+        let text = symbols::text(&path.olabels, table.as_deref())?;
+        if capacity > 0 {
+            arg::aligned(buffer, "buffer")?;
+            if capacity <= text.len() {
+                return Err(Error::Argument(format!("capacity is {capacity}; the text takes {}", text.len() + 1)));
+            }
+            // SAFETY: `capacity` bytes can be written by the header's promise; text and NUL fit.
+            unsafe {
+                ptr::copy_nonoverlapping(text.as_ptr(), buffer.cast::<u8>(), text.len());
+                buffer.add(text.len()).write(0);
+            }
+        }
+        if let Some(len) = len {
+            len.set(text.len());
+        }
+        Ok(())
+    })
 }
 
 /// Counts `path` once more and returns it; NULL for a bad handle.

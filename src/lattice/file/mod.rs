@@ -9,7 +9,7 @@ mod binary;
 mod holder;
 mod text;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, try_reserve};
 use crate::table::{Input, Output};
 
 pub use holder::{CompactLatticeHolder, LatticeHolder, RawLatticeHolder};
@@ -102,7 +102,10 @@ impl Lattice {
 
     /// Reads one lattice from memory; bytes after it are refused.
     pub fn from_bytes(bytes: &[u8]) -> Result<Lattice> {
-        let mut input = Input::from_bytes("memory", bytes);
+        let mut copy: Vec<u8> = Vec::new();
+        try_reserve(&mut copy, bytes.len(), "a lattice in memory")?;
+        copy.extend_from_slice(bytes);
+        let mut input = Input::from_bytes("memory", copy);
         let lattice = Lattice::read(&mut input)?;
         if input.at_end()? { Ok(lattice) } else { Err(input.format_error("bytes follow the lattice")) }
     }
