@@ -98,7 +98,7 @@ fn decode(graph: &Arc<Graph>, likes: &Likes, search: SearchConfig) -> Vec<Decode
         let rows = batch.iter().map(|(_, matrix)| Rows::dense(matrix.data(), matrix.cols()).unwrap());
         let mut items: Vec<_> =
             channels.iter_mut().zip(rows).map(|(channel, rows)| BatchItem::new(channel, rows)).collect();
-        decoder.advance(&mut items);
+        decoder.advance(&mut items).unwrap();
         for (item, (key, _)) in items.into_iter().zip(batch) {
             item.result.unwrap_or_else(|error| panic!("{key}: {}", error.chain()));
             item.channel.finish().unwrap();

@@ -12,7 +12,7 @@ use super::error::{koshi_error, koshi_status, koshi_status_code, line, status};
 use super::graph::koshi_graph;
 use super::guard::{self, Success};
 use super::registry::{self, Kind, Opaque};
-use crate::decoder::{BatchItem, Channel, Decoder};
+use crate::decoder::{BatchItem, Decoder};
 use crate::error::{Error, Result, try_reserve};
 use crate::search::Rows;
 
@@ -242,7 +242,7 @@ fn advance(decoder: &Arc<Decoder>, items: &Items) -> Result<Vec<koshi_status>> {
     try_reserve(&mut uses, jobs.len(), what)?;
     try_reserve(&mut places, jobs.len(), what)?;
     for (at, object, rows) in &jobs {
-        match object.channel.write().and_then(|channel| belongs(channel, decoder)) {
+        match object.channel.write() {
             Ok(channel) => {
                 uses.push((channel, *rows));
                 places.push(*at);
@@ -264,14 +264,6 @@ fn advance(decoder: &Arc<Decoder>, items: &Items) -> Result<Vec<koshi_status>> {
 fn failed(at: usize, error: &Error) -> koshi_status {
     log::debug!("item {at} of a batch failed: {}", error.chain());
     status(error)
-}
-
-/// Refuses a channel of another decoder.
-fn belongs<C: std::ops::Deref<Target = Channel>>(channel: C, decoder: &Arc<Decoder>) -> Result<C> {
-    if Arc::ptr_eq(channel.decoder(), decoder) {
-        return Ok(channel);
-    }
-    Err(Error::Argument("the channel belongs to another decoder".into()))
 }
 
 /// Frees `decoder`, once none of its channels exists any more. NULL is fine.
