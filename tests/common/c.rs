@@ -1,0 +1,119 @@
+//! C and C++ programs, compiled against `include/` and the built library, and run.
+//!
+//! `KOSHI_C_TESTS` says how: `plain` (the default); `asan`, with the address and undefined
+//! behaviour sanitizers in the program, while the library, built by a stable compiler,
+//! only shares their allocator (so that what it leaks or frees twice is seen); `valgrind`,
+//! which sees what both do. `CC` and `CXX` name other compilers. A tool that is not there
+//! is a failure.
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+const STRICT: &[&str] = &["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O1", "-g"];
+const SANITIZERS: &[&str] = &["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"];
+const VALGRIND: &[&str] = &["valgrind", "--quiet", "--leak-check=full", "--show-leak-kinds=definite,indirect"];
+const VALGRIND_ERRORS: &[&str] = &["--errors-for-leak-kinds=definite,indirect", "--error-exitcode=9"];
+
+/// How programs are compiled and run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mode {
+    Plain,
+    Asan,
+    Valgrind,
+}
+
+/// What `KOSHI_C_TESTS` asks for.
+pub fn mode() -> Mode {
+    match std::env::var("KOSHI_C_TESTS").unwrap_or_default().as_str() {
+        "" | "plain" => Mode::Plain,
+        "asan" => Mode::Asan,
+        "valgrind" => Mode::Valgrind,
+        other => panic!("KOSHI_C_TESTS is {other:?}; it can be plain, asan or valgrind"),
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Language {
+    C99,
+    Cpp17,
+}
+
+/// A program ready to run.
+pub struct Program {
+    folder: TempDir,
+    name: String,
+}
+
+impl Program {
+    /// Compiles one file, which has no warnings in it.
+    pub fn compile(source: &Path, language: Language) -> Program {
+        let folder = tempfile::tempdir().unwrap();
+        let library = super::shared_library();
+        for link in ["libkoshi.so", "libkoshi.so.0"] {
+            symlink(&library, folder.path().join(link)).unwrap();
+        }
+        let (variable, otherwise, flags) = match language {
+            Language::C99 => ("CC", "cc", ["-x", "c", "-std=c99"]),
+            Language::Cpp17 => ("CXX", "c++", ["-x", "c++", "-std=c++17"]),
+        };
+        let compiler = std::env::var(variable).unwrap_or_default();
+        let mut compiler = compiler.split_whitespace();
+        let output = Command::new(compiler.next().unwrap_or(otherwise))
+            .args(compiler)
+            .args(flags)
+            .args(STRICT)
+            .args(if mode() == Mode::Asan { SANITIZERS } else { &[] })
+            .arg("-D_POSIX_C_SOURCE=200809L")
+            .arg("-I")
+            .arg(super::root().join("include"))
+            .arg(source)
+            .arg("-o")
+            .arg(folder.path().join("program"))
+            .arg("-L")
+            .arg(folder.path())
+            .arg(format!("-Wl,-rpath,{}", folder.path().display()))
+            .args(["-lkoshi", "-lpthread", "-lm"])
+            .output()
+            .unwrap_or_else(|error| panic!("the compiler {otherwise} cannot be run: {error}"));
+        let name = format!("{} as {language:?}", source.display());
+        assert!(output.status.success(), "{name} does not compile: {}", text(&output));
+        Program { folder, name }
+    }
+
+    /// Where the program lies.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("program")
+    }
+
+    /// Runs the program at the root of the repository.
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        let mut words: Vec<&str> = Vec::new();
+        if mode() == Mode::Valgrind {
+            words.extend(VALGRIND.iter().chain(VALGRIND_ERRORS));
+        }
+        let path = self.path();
+        words.push(path.to_str().unwrap());
+        words.extend(arguments);
+        let output = Command::new(words[0])
+            .args(&words[1..])
+            .current_dir(super::root())
+            .env("ASAN_OPTIONS", "detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1")
+            .env("UBSAN_OPTIONS", "print_stacktrace=1")
+            .output();
+        output.unwrap_or_else(|error| panic!("{} cannot be run: {error}", words[0]))
+    }
+
+    /// Runs the program, which must succeed; gives what it printed.
+    pub fn succeed(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{} failed: {}", self.name, text(&output));
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+fn text(output: &Output) -> String {
+    format!("{}\n{}{}", output.status, String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}

@@ -1,0 +1,115 @@
+//! The programs of `examples/`: what they print and write is right.
+
+mod common;
+#[path = "../examples/decode_prompts.rs"]
+#[allow(dead_code)] // its `main`
+mod decode_prompts;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::c::{Language, Program};
+use koshi::lattice::LatticeHolder;
+use koshi::table::SequentialReader;
+
+fn data() -> PathBuf {
+    common::root().join("examples/data/prompts")
+}
+
+fn read(name: &str) -> String {
+    fs::read_to_string(data().join(name)).unwrap()
+}
+
+/// Words of each utterance that Kaldi finds.
+fn expected() -> Vec<(String, Vec<i32>)> {
+    let entry = |line: &str| {
+        let mut fields = line.split_whitespace();
+        let key = fields.next().unwrap().to_string();
+        (key, fields.map(|word| word.parse().unwrap()).collect())
+    };
+    read("expected.words.int").lines().map(entry).collect()
+}
+
+/// Holds an archive of lattices to the utterances of the data and their best words.
+fn assert_lattices(path: &Path) {
+    let mut reader = SequentialReader::<LatticeHolder>::open(&format!("ark:{}", path.display())).unwrap();
+    for (key, words) in expected() {
+        let (found, lattice) = reader.next().unwrap().unwrap();
+        assert_eq!(found, key);
+        assert_eq!(lattice.best_path(0.083333).unwrap().olabels, words, "{key}");
+    }
+    assert!(reader.next().unwrap().is_none());
+}
+
+/// The text of words by their numbers.
+fn names(words: &[i32]) -> String {
+    let table = read("words.txt");
+    let name = |word: &i32| {
+        let entry = |line: &str| {
+            line.split_once(' ').filter(|(_, id)| *id == word.to_string()).map(|(name, _)| name.to_string())
+        };
+        table.lines().find_map(entry).unwrap().to_lowercase()
+    };
+    words.iter().map(name).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn decode_prompts_tells_words_wer_and_speed() {
+    let folder = tempfile::tempdir().unwrap();
+    let lattices = folder.path().join("lattices");
+    let mut out = Vec::new();
+    let found = decode_prompts::run(&data(), &lattices, &mut out).unwrap();
+    assert_eq!(found, expected());
+    assert_lattices(&lattices);
+
+    let out = String::from_utf8(out).unwrap();
+    let mut lines = out.lines();
+    let references = read("text");
+    for ((key, words), reference) in expected().iter().zip(references.lines()) {
+        assert_eq!(lines.next(), Some(key.as_str()));
+        let said = reference.strip_prefix(key).unwrap().trim();
+        assert_eq!(lines.next(), Some(format!("    said     {said}").as_str()));
+        assert_eq!(lines.next(), Some(format!("    decoded  {}", names(words)).as_str()));
+    }
+    // The figure of the model that the data was made with.
+    assert_eq!(lines.next(), Some(""));
+    assert_eq!(lines.next(), Some("WER 10.9 %"));
+    assert_eq!(lines.next(), Some("6 errors in 55 words"));
+    let speed = lines.next().unwrap();
+    assert!(speed.starts_with("2044 frames in ") && speed.ends_with(" frames a second"), "{speed}");
+    assert_eq!(lines.next(), Some(format!("lattices written to {}", lattices.display()).as_str()));
+    assert_eq!(lines.next(), None);
+}
+
+#[test]
+fn decode_prompts_says_what_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let message = decode_prompts::run(folder.path(), &folder.path().join("l"), &mut Vec::new()).unwrap_err();
+    assert!(message.contains("text"), "{message}");
+    fs::write(folder.path().join("text"), "").unwrap();
+    let message = decode_prompts::run(folder.path(), &folder.path().join("l"), &mut Vec::new()).unwrap_err();
+    assert!(message.starts_with("KOSHI_E_IO: ") && message.contains("trans.mdl"), "{message}");
+}
+
+#[test]
+fn decode_c_prints_the_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let expected: String =
+        expected().iter().map(|(key, words)| format!("{key} {}\n", names(words)).replace(" \n", "\n")).collect();
+    let file = |name: &str| data().join(name).display().to_string();
+    let scores = format!("ark:{}", file("loglikes.ark"));
+    for language in [Language::C99, Language::Cpp17] {
+        let program = Program::compile(&common::root().join("examples/decode.c"), language);
+        let lattices = folder.path().join("lattices");
+        let out = format!("ark:{}", lattices.display());
+        let words = program.succeed(&[&file("trans.mdl"), &file("HCLG.fst"), &file("words.txt"), &scores, &out]);
+        assert_eq!(words, expected);
+        assert_lattices(&lattices);
+        // What is wrong is told, and is no success.
+        let refused = program.run(&[&file("trans.mdl"), &file("trans.mdl"), &file("words.txt"), &scores, &out]);
+        assert!(!refused.status.success());
+        let message = String::from_utf8(refused.stderr).unwrap();
+        assert!(message.starts_with("KOSHI_E_FORMAT: ") && message.contains("trans.mdl: byte 0"), "{message}");
+        assert!(!program.run(&[]).status.success());
+    }
+}
