@@ -1,12 +1,10 @@
 //! Rows of the list of inputs that broke other decoders which concern graphs.
 
 mod common;
-#[path = "common/graph.rs"]
-mod graphs;
 #[path = "common/openfst.rs"]
 mod openfst;
 
-use graphs::{arc, assert_same, source};
+use common::graph::{arc, assert_same, source};
 use koshi::Error;
 use koshi::graph::{Columns, Graph, GraphArc, VecSource};
 use openfst::{Form, constant, vector};
@@ -152,7 +150,7 @@ fn peak_memory() -> u64 {
 
 #[test]
 fn case_b39_files_cut_at_every_byte() {
-    let source = graphs::Rng(39).graph(8, 4);
+    let source = common::graph::Rng(39).graph(8, 4);
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("HCLG.fst");
     for bytes in [vector(&source, &Form::default()), constant(&source, &Form::default())] {

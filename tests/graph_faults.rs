@@ -1,10 +1,8 @@
 //! Graphs that are refused, and graphs that are only remarked on.
 
 mod common;
-#[path = "common/graph.rs"]
-mod graphs;
 
-use graphs::{arc, assert_same, source};
+use common::graph::{arc, assert_same, source};
 use koshi::Error;
 use koshi::graph::{Columns, Graph, VecSource};
 
@@ -81,7 +79,7 @@ fn no_final_state_and_no_arc() {
 #[test]
 fn reach_of_random_graphs() {
     // Against closures by repeated passes.
-    let mut rng = graphs::Rng(12);
+    let mut rng = common::graph::Rng(12);
     for round in 0..200 {
         let mut source = rng.graph(1 + round / 2, 3);
         for arc in source.states.iter_mut().flat_map(|state| &mut state.1) {

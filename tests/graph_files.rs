@@ -1,15 +1,13 @@
 //! Graph files: every form that OpenFst gives them, and bytes that are none.
 
 mod common;
-#[path = "common/graph.rs"]
-mod graphs;
 #[path = "common/openfst.rs"]
 mod openfst;
 
 use std::io::Write;
 use std::sync::Arc;
 
-use graphs::{Rng, arc, assert_equal, assert_same, assert_sound, source};
+use common::graph::{Rng, arc, assert_equal, assert_same, assert_sound, source};
 use koshi::Error;
 use koshi::graph::{Columns, Graph, VecSource};
 use openfst::{Form, constant, vector};

@@ -1,8 +1,6 @@
 //! The real graphs, each with its table of columns, against a plain reader.
 
 mod common;
-#[path = "common/graph.rs"]
-mod graphs;
 #[path = "common/openfst.rs"]
 mod openfst;
 

@@ -1,12 +1,10 @@
 //! FSTs in archives, behind offsets and in pipes.
 
 mod common;
-#[path = "common/graph.rs"]
-mod graphs;
 #[path = "common/openfst.rs"]
 mod openfst;
 
-use graphs::{Rng, arc, assert_same, source};
+use common::graph::{Rng, arc, assert_same, source};
 use koshi::Error;
 use koshi::graph::{Columns, FstBytes, FstHolder, Graph, VecSource};
 use koshi::table::{Holder, Input, Output, SequentialReader};
