@@ -36,7 +36,7 @@ fn graph(file: &str, table: &str) -> Option<GraphInfo> {
     let (file, table) = (common::realdata(file)?, common::realdata(table)?);
     let (bytes, columns) = (bytes(&file), columns(&table));
     let graph = Graph::from_memory(&bytes, columns.clone()).unwrap();
-    graphs::assert_same(&graph, &openfst::read(&bytes), &columns);
+    common::graph::assert_same(&graph, &openfst::read(&bytes), &columns);
     graph.check_width(graph.num_columns() as usize).unwrap();
     Some(graph.info().unwrap())
 }
