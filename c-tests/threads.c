@@ -94,7 +94,7 @@ static void *use_until_gone(void *argument)
         CHECK(status == KOSHI_OK || status == KOSHI_E_HANDLE);
         CHECK(koshi_buffer_free(buffer) == KOSHI_OK);
         status = koshi_channel_push(shared, rows[number], 3, DIM, DIM, NULL);
-        CHECK(status == KOSHI_OK || status == KOSHI_E_HANDLE || status == KOSHI_E_BUSY);
+        CHECK(status == KOSHI_OK || status == KOSHI_E_HANDLE || status == KOSHI_E_BUSY || status == KOSHI_E_CANCELLED);
         status = koshi_channel_new(decoder, &channel, NULL);
         CHECK(status == KOSHI_OK || status == KOSHI_E_HANDLE);
         if (status == KOSHI_OK && number == 0)
