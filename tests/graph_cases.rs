@@ -1,13 +1,11 @@
 //! Rows of the list of inputs that broke other decoders which concern graphs.
 
 mod common;
-#[path = "common/openfst.rs"]
-mod openfst;
 
 use common::graph::{arc, assert_same, source};
 use koshi::Error;
 use koshi::graph::{Columns, Graph, GraphArc, VecSource};
-use openfst::{Form, constant, vector};
+use common::openfst::{Form, constant, vector};
 
 const INF: f32 = f32::INFINITY;
 

@@ -1,9 +1,8 @@
 //! The graph in memory against plain lists of states and arcs.
 
-#[path = "common/graph.rs"]
 mod common;
 
-use common::{Rng, arc, assert_same, source};
+use common::graph::{Rng, arc, assert_same, source};
 use koshi::Error;
 use koshi::graph::{Columns, Graph, GraphArc, HAS_EPSILONS, VecSource};
 

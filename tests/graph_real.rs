@@ -1,8 +1,8 @@
 //! The real graphs, each with its table of columns, against a plain reader.
 
 mod common;
-#[path = "common/openfst.rs"]
-mod openfst;
+
+use common::openfst;
 
 use std::io::{Cursor, Read};
 use std::path::Path;

@@ -30,7 +30,6 @@ pub(crate) const PADDING_WORDS: usize = 16;
 use std::sync::{Arc, OnceLock};
 
 use super::labels::{ArcLabels, EpsilonPlaces, SparseLabels};
-use super::validate::Totals;
 use crate::error::{Error, Result};
 use crate::table::Transitions;
 
@@ -51,6 +50,22 @@ pub struct Graph {
     pub(crate) transitions: Option<Arc<Transitions>>,
     /// States that cannot be reached, and states that reach no final state, once counted.
     pub(super) out_of_reach: OnceLock<(u32, u32)>,
+}
+
+/// Sums over a whole graph.
+#[derive(Debug, Default)]
+pub(super) struct Totals {
+    pub num_arcs: u64,
+    pub num_epsilon_arcs: u64,
+    /// Arcs whose weight is `+inf`.
+    pub num_infinite_arcs: u64,
+    pub max_ilabel: i32,
+    pub max_olabel: i32,
+    /// Columns that a row must have, and file index and ilabel of the first arc that needs the last.
+    pub num_columns: u32,
+    pub widest_arc: (u32, i32),
+    /// Whether some state of the file has an epsilon arc before an emitting one.
+    pub mixed: bool,
 }
 
 /// The header of a state's block, unpacked.

@@ -12,32 +12,22 @@ pub enum ArcLabels {
 }
 
 impl ArcLabels {
-    /// Room for `num_arcs` labels up to `max`.
+    /// `num_arcs` labels up to `max`, all 0 yet.
     pub fn new(num_arcs: u32, max: i32) -> Result<ArcLabels> {
-        if max <= i32::from(u16::MAX) {
-            let mut labels = Vec::new();
-            try_reserve(&mut labels, num_arcs as usize, "input labels")?;
-            Ok(ArcLabels::Short(labels))
+        Ok(if max <= i32::from(u16::MAX) {
+            ArcLabels::Short(zeros(num_arcs as usize, "input labels")?)
         } else {
-            let mut labels = Vec::new();
-            try_reserve(&mut labels, num_arcs as usize, "input labels")?;
-            Ok(ArcLabels::Long(labels))
-        }
+            ArcLabels::Long(zeros(num_arcs as usize, "input labels")?)
+        })
     }
 
-    /// Appends the label of the next arc. Labels are not negative (validated before).
-    pub fn push(&mut self, label: i32) {
+    /// The labels of `count` arcs from `first` on, to set them.
+    #[inline(always)]
+    pub fn slice(&mut self, first: u32, count: usize) -> LabelSlice<'_> {
+        let range = first as usize..first as usize + count;
         match self {
-            ArcLabels::Short(labels) => labels.push(label as u16),
-            ArcLabels::Long(labels) => labels.push(label),
-        }
-    }
-
-    /// Labels held.
-    pub fn len(&self) -> u32 {
-        match self {
-            ArcLabels::Short(labels) => labels.len() as u32,
-            ArcLabels::Long(labels) => labels.len() as u32,
+            ArcLabels::Short(labels) => LabelSlice::Short(&mut labels[range]),
+            ArcLabels::Long(labels) => LabelSlice::Long(&mut labels[range]),
         }
     }
 
@@ -58,6 +48,32 @@ impl ArcLabels {
     }
 }
 
+/// Some of the labels of an [`ArcLabels`].
+pub enum LabelSlice<'a> {
+    /// In 16 bits.
+    Short(&'a mut [u16]),
+    /// In 32 bits.
+    Long(&'a mut [i32]),
+}
+
+impl LabelSlice<'_> {
+    /// Sets the label at `place`; what does not fit is cut off.
+    #[inline(always)]
+    pub fn set(&mut self, place: usize, label: i32) {
+        match self {
+            LabelSlice::Short(labels) => labels[place] = label as u16,
+            LabelSlice::Long(labels) => labels[place] = label,
+        }
+    }
+}
+
+fn zeros<T: Copy + Default>(len: usize, what: &str) -> Result<Vec<T>> {
+    let mut zeros = Vec::new();
+    try_reserve(&mut zeros, len, what)?;
+    zeros.resize(len, T::default());
+    Ok(zeros)
+}
+
 /// A set of numbers below a bound, which can tell how many of its members are below one.
 #[derive(Debug, Default)]
 pub struct Bits {
@@ -69,10 +85,7 @@ pub struct Bits {
 impl Bits {
     /// An empty set of numbers below `bound`.
     pub fn new(bound: usize, what: &str) -> Result<Bits> {
-        let mut words = Vec::new();
-        try_reserve(&mut words, bound.div_ceil(64), what)?;
-        words.resize(bound.div_ceil(64), 0);
-        Ok(Bits { words, before: Vec::new() })
+        Ok(Bits { words: zeros(bound.div_ceil(64), what)?, before: Vec::new() })
     }
 
     /// Adds `number`, which is below the bound.
@@ -134,22 +147,28 @@ pub struct SparseLabels {
 }
 
 impl SparseLabels {
-    /// `num_arcs` labels, all 0 yet, with room for `num_values` that are not.
-    pub fn new(num_arcs: u32, num_values: u32) -> Result<SparseLabels> {
-        let mut values = Vec::new();
-        try_reserve(&mut values, num_values as usize, "output labels")?;
-        Ok(SparseLabels { present: Bits::new(num_arcs as usize, "output labels")?, values })
+    /// `num_arcs` labels, all 0 yet.
+    pub fn new(num_arcs: u32) -> Result<SparseLabels> {
+        Ok(SparseLabels { present: Bits::new(num_arcs as usize, "output labels")?, values: Vec::new() })
     }
 
-    /// Sets the label of `arc`. Arcs come in ascending order, each once; `label` is not 0.
+    /// Makes room for `count` further labels that are not 0.
+    pub fn reserve(&mut self, count: usize) -> Result<()> {
+        try_reserve(&mut self.values, count, "output labels")
+    }
+
+    /// Sets the label of `arc`, for which room was made. Arcs come in ascending order, each once;
+    /// `label` is not 0.
+    #[inline(always)]
     pub fn push(&mut self, arc: u32, label: i32) {
         self.present.set(arc as usize);
         self.values.push(label);
     }
 
-    /// Makes [`SparseLabels::get`] work.
+    /// Makes [`SparseLabels::get`] work, and frees what growing took too much.
     pub fn finish(mut self) -> Result<SparseLabels> {
         self.present.count()?;
+        self.values.shrink_to_fit();
         Ok(self)
     }
 
@@ -165,24 +184,23 @@ impl SparseLabels {
 }
 
 /// Which arcs of the file are epsilon arcs: what turns an arc number (emitting arcs of a
-/// state first) back into the index in the file. Empty when every state of the file has
-/// its emitting arcs first, or none but them.
+/// state first) back into the index in the file. The default is for graphs all of whose
+/// states have their emitting arcs first.
 #[derive(Debug, Default)]
 pub struct EpsilonPlaces {
     epsilons: Option<Bits>,
 }
 
 impl EpsilonPlaces {
-    /// Places for `num_arcs` arcs, all emitting yet; nothing is kept unless `mixed`.
-    pub fn new(num_arcs: u32, mixed: bool) -> Result<EpsilonPlaces> {
-        let epsilons = if mixed { Some(Bits::new(num_arcs as usize, "places of epsilon arcs")?) } else { None };
-        Ok(EpsilonPlaces { epsilons })
+    /// Places for `num_arcs` arcs, all emitting yet.
+    pub fn new(num_arcs: u32) -> Result<EpsilonPlaces> {
+        Ok(EpsilonPlaces { epsilons: Some(Bits::new(num_arcs as usize, "places of epsilon arcs")?) })
     }
 
     /// Says that arc `index` of the file is an epsilon arc.
-    pub fn mark(&mut self, index: u32) {
+    pub fn mark(&mut self, index: usize) {
         if let Some(epsilons) = &mut self.epsilons {
-            epsilons.set(index as usize);
+            epsilons.set(index);
         }
     }
 

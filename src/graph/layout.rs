@@ -1,168 +1,117 @@
-//! Lays a checked graph out in the form of `blocks.rs`.
+//! Lays a graph out in the form of `blocks.rs`, checking it on the way.
 
 use std::sync::OnceLock;
 
 use super::blocks::{ESCAPE, Graph, HAS_EPSILONS, Header, PADDING_WORDS};
-use super::labels::{ArcLabels, EpsilonPlaces, SparseLabels};
+use super::fill::{Fill, Filled};
+use super::huge;
+use super::levels::epsilon_levels;
 use super::source::{ColumnMap, Columns, Source};
-use super::validate::{Checked, Totals};
-use crate::error::{Error, Result, try_reserve};
+use super::validate::check_start;
+use crate::error::{Error, Result};
 
 impl Graph {
-    /// Lays out `source`, which has passed [`check`](super::validate::check) as `checked`.
-    /// A source that has changed since then gives an error.
-    pub(super) fn build(source: &impl Source, checked: Checked, columns: &Columns) -> Result<Graph> {
-        let Checked { counts, levels, start, totals } = checked;
-        let wide = totals.num_columns > 1 << 16;
-        let (ids, num_words) = place_blocks(&counts, &levels, wide)?;
-        let mut layout = Layout::new(&totals, ids, wide, num_words)?;
-        let columns_of = ColumnMap::new(columns)?;
-        for (state, (&counts, &level)) in (0u32..).zip(counts.iter().zip(&levels)) {
-            layout.state(state, counts, level, source, &columns_of)?;
-        }
-        layout.words.resize(num_words + PADDING_WORDS, 0);
+    /// Checks `source` and lays it out, in one walk over its arcs. The walk takes for granted what
+    /// nearly always holds: columns and input labels fit 16 bits, and levels a header. Where that
+    /// turns out wrong, a second walk lays the graph out again by what the first has found.
+    ///
+    /// What is refused is said at [`Graph::read`]; faults are named in the order of the file.
+    pub fn from_source(source: &impl Source, columns: Columns) -> Result<Graph> {
+        let start = check_start(source)?;
+        let column_map = ColumnMap::new(&columns)?;
+        let plan = Plan::new(source, false, None)?;
+        let filled = Fill::new(source, &columns, &column_map, &plan)?.run()?;
+        let levels = epsilon_levels(source.num_states(), &filled.epsilons)?;
+        let deep = filled.epsilons.iter().any(|arc| Header::pack(0, 0, levels[arc.1 as usize]).is_none());
+        let (wide, max_ilabel) = (filled.totals.num_columns > 1 << 16, filled.totals.max_ilabel);
+        let (plan, mut filled) = if deep || wide || max_ilabel > i32::from(u16::MAX) {
+            drop((plan, filled)); // the second walk takes as much again
+            let plan = Plan::new(source, wide, Some((&levels, max_ilabel)))?;
+            let filled = Fill::new(source, &columns, &column_map, &plan)?.run()?;
+            (plan, filled)
+        } else {
+            (plan, filled)
+        };
+        let max_level = set_levels(&mut filled, &plan.ids, &levels);
         Ok(Graph {
-            words: layout.words,
+            words: filled.words,
             wide,
-            start: layout.ids[start as usize],
-            max_level: levels.iter().copied().max().unwrap_or(0),
-            num_states: counts.len() as u32,
-            totals,
-            finals: layout.finals,
-            ilabels: layout.ilabels,
-            olabels: layout.olabels.finish()?,
-            epsilon_places: layout.places,
+            start: plan.ids[start as usize],
+            max_level,
+            num_states: source.num_states(),
+            totals: filled.totals,
+            finals: filled.finals,
+            ilabels: filled.ilabels,
+            olabels: filled.olabels.finish()?,
+            epsilon_places: filled.places,
             transitions: columns.transitions().cloned(),
             out_of_reach: OnceLock::new(),
         })
     }
 }
 
-/// Destination word of each state, and words of all blocks.
-fn place_blocks(counts: &[(u32, u32)], levels: &[u32], wide: bool) -> Result<(Vec<u32>, usize)> {
-    let mut ids: Vec<u32> = Vec::new();
-    try_reserve(&mut ids, counts.len(), "state ids")?;
-    let mut num_words = 0usize;
-    for (&(n_emit, n_eps), &level) in counts.iter().zip(levels) {
-        let id = num_words / 2;
-        if id >= HAS_EPSILONS as usize {
-            return Err(Error::Graph("the graph is too large: its state blocks pass 16 GiB".into()));
+/// Writes the levels into the headers, and gives the largest.
+fn set_levels(filled: &mut Filled, ids: &[u32], levels: &[u32]) -> u32 {
+    let mut max_level = 0;
+    for &(_, state) in &filled.epsilons {
+        let level = levels[state as usize];
+        max_level = max_level.max(level);
+        let at = (ids[state as usize] & !HAS_EPSILONS) as usize * 2;
+        if filled.words[at] == ESCAPE {
+            filled.words[at + 4] = level;
+        } else {
+            filled.words[at] = filled.words[at] & 0x0fff_ffff | level << 28;
         }
-        ids.push(if n_eps > 0 { id as u32 | HAS_EPSILONS } else { id as u32 });
-        num_words += Header::block_words(n_emit as usize, n_eps as usize, level, wide);
     }
-    Ok((ids, num_words))
+    max_level
 }
 
-/// The arrays while they are filled, state after state. All are reserved in full before.
-struct Layout {
-    words: Vec<u32>,
-    ids: Vec<u32>,
-    wide: bool,
-    num_columns: u32,
-    finals: Vec<(u32, f32)>,
-    ilabels: ArcLabels,
-    olabels: SparseLabels,
-    places: EpsilonPlaces,
-    /// Output labels of the epsilon arcs of the state at hand.
-    eps_olabels: Vec<i32>,
+/// Where everything will stand.
+pub(super) struct Plan<'a> {
+    /// Destination word of each state.
+    pub ids: Vec<u32>,
+    /// Words of all blocks, without the padding behind them.
+    pub num_words: usize,
+    pub num_arcs: u32,
+    /// Whether columns take 32 bits.
+    pub wide: bool,
+    /// The levels and the largest input label, once known.
+    known: Option<(&'a [u32], i32)>,
 }
 
-impl Layout {
-    fn new(totals: &Totals, ids: Vec<u32>, wide: bool, num_words: usize) -> Result<Layout> {
-        let num_arcs = totals.num_arcs as u32;
-        let mut words = Vec::new();
-        try_reserve(&mut words, num_words + PADDING_WORDS, "graph")?;
-        let mut finals = Vec::new();
-        try_reserve(&mut finals, totals.num_finals as usize, "final costs")?;
-        Ok(Layout {
-            words,
-            ids,
-            wide,
-            num_columns: totals.num_columns,
-            finals,
-            ilabels: ArcLabels::new(num_arcs, totals.max_ilabel)?,
-            olabels: SparseLabels::new(num_arcs, totals.num_olabels as u32)?,
-            places: EpsilonPlaces::new(num_arcs, totals.mixed)?,
-            eps_olabels: Vec::new(),
-        })
-    }
-
-    fn state(
-        &mut self,
-        state: u32,
-        (n_emit, n_eps): (u32, u32),
-        level: u32,
-        source: &impl Source,
-        columns_of: &ColumnMap,
-    ) -> Result<()> {
-        let first_arc = self.ilabels.len();
-        let end = self.words.len() + Header::block_words(n_emit as usize, n_eps as usize, level, self.wide);
-        match Header::pack(n_emit as usize, n_eps as usize, level) {
-            Some(packed) => self.words.extend([packed, first_arc]),
-            None => self.words.extend([ESCAPE, first_arc, n_emit, n_eps, level]),
-        }
-        let body = self.words.len();
-        self.words.resize(end, 0);
-        let (weights, rest) = self.words[body..].split_at_mut(n_emit as usize);
-        let (dsts, rest) = rest.split_at_mut(n_emit as usize);
-        let (columns, rest) = rest.split_at_mut(Header::column_words(n_emit as usize, self.wide));
-        let (eps_weights, rest) = rest.split_at_mut(n_eps as usize);
-        let eps_dsts = &mut rest[..n_eps as usize];
-
-        self.eps_olabels.clear();
-        try_reserve(&mut self.eps_olabels, n_eps as usize, "epsilon arcs of a state")?;
-        let (mut emitting, mut epsilons) = (0, 0);
-        for arc in source.arcs(state) {
-            let (weight, &dst) =
-                (canonical(arc.weight).to_bits(), self.ids.get(arc.next as usize).ok_or_else(changed)?);
-            if arc.ilabel == 0 {
-                *eps_weights.get_mut(epsilons).ok_or_else(changed)? = weight;
-                eps_dsts[epsilons] = dst;
-                self.places.mark(first_arc + (emitting + epsilons) as u32);
-                self.eps_olabels.push(arc.olabel);
-                epsilons += 1;
-            } else {
-                *weights.get_mut(emitting).ok_or_else(changed)? = weight;
-                dsts[emitting] = dst;
-                let column = columns_of.get(arc.ilabel);
-                if column >= self.num_columns {
-                    return Err(changed());
-                }
-                if self.wide {
-                    columns[emitting] = column;
-                } else {
-                    bytemuck::cast_slice_mut::<u32, u16>(columns)[emitting] = column as u16;
-                }
-                self.ilabels.push(arc.ilabel);
-                if arc.olabel != 0 {
-                    self.olabels.push(first_arc + emitting as u32, arc.olabel);
-                }
-                emitting += 1;
+impl<'a> Plan<'a> {
+    fn new(source: &impl Source, wide: bool, known: Option<(&'a [u32], i32)>) -> Result<Plan<'a>> {
+        let num_states = source.num_states();
+        let mut plan =
+            Plan { ids: huge::reserve(num_states as usize, "state ids")?, num_words: 0, num_arcs: 0, wide, known };
+        let mut num_arcs = 0u64;
+        for state in 0..num_states {
+            let (n_emit, n_eps) = source.counts(state);
+            let id = plan.num_words / 2;
+            if id >= HAS_EPSILONS as usize {
+                return Err(Error::Graph("the graph is too large: its state blocks pass 16 GiB".into()));
             }
+            plan.ids.push(id as u32 | if n_eps > 0 { HAS_EPSILONS } else { 0 });
+            plan.num_words += Header::block_words(n_emit as usize, n_eps as usize, plan.level(state), wide);
+            num_arcs += u64::from(n_emit) + u64::from(n_eps);
         }
-        if (emitting, epsilons) != (n_emit as usize, n_eps as usize) {
-            return Err(changed());
-        }
-        for (arc, &olabel) in (first_arc + n_emit..).zip(&self.eps_olabels) {
-            self.ilabels.push(0);
-            if olabel != 0 {
-                self.olabels.push(arc, olabel);
-            }
-        }
-        let cost = source.final_cost(state);
-        if cost != f32::INFINITY {
-            self.finals.push((self.ids[state as usize] & !HAS_EPSILONS, canonical(cost)));
-        }
-        Ok(())
+        plan.num_arcs =
+            u32::try_from(num_arcs).map_err(|_| Error::Graph(format!("{num_arcs} arcs; the limit is {}", u32::MAX)))?;
+        plan.num_words.checked_add(PADDING_WORDS).map(|_| plan).ok_or_else(|| Error::Graph("too large".into()))
     }
-}
 
-/// `-0.0` becomes `0.0`, so that equal costs have equal bits.
-fn canonical(cost: f32) -> f32 {
-    cost + 0.0
-}
+    /// First word of the block of `state`, or the end of all blocks.
+    pub fn block(&self, state: u32) -> usize {
+        self.ids.get(state as usize).map_or(self.num_words, |id| (id & !HAS_EPSILONS) as usize * 2)
+    }
 
-fn changed() -> Error {
-    Error::Graph("the graph changed while it was read".into())
+    /// The level of `state`, 0 while it is not known.
+    pub fn level(&self, state: u32) -> u32 {
+        self.known.map_or(0, |known| known.0[state as usize])
+    }
+
+    /// The largest input label, 0 while it is not known.
+    pub fn max_ilabel(&self) -> i32 {
+        self.known.map_or(0, |known| known.1)
+    }
 }

@@ -1,5 +1,6 @@
 //! Epsilon levels, and the cycle that keeps a graph from having them.
 
+use super::huge;
 use crate::error::{Error, Result, try_reserve};
 
 /// States of a cycle that a message names.
@@ -84,8 +85,7 @@ fn cycle_error(cycle: &[u32]) -> Error {
 }
 
 fn zeros(len: u32) -> Result<Vec<u32>> {
-    let mut vec = Vec::new();
-    try_reserve(&mut vec, len as usize, "epsilon levels")?;
+    let mut vec = huge::reserve(len as usize, "epsilon levels")?;
     vec.resize(len as usize, 0);
     Ok(vec)
 }

@@ -2,7 +2,9 @@
 
 mod blocks;
 mod feed;
+mod fill;
 mod fst_bytes;
+mod huge;
 mod info;
 mod labels;
 mod layout;

@@ -10,8 +10,7 @@ use super::feed::Slice;
 use super::fst_bytes::FstBytes;
 use super::openfst::{Kind, read_head};
 use super::records::{ConstRecords, VectorRecords};
-use super::source::{Columns, Source};
-use super::validate::check;
+use super::source::Columns;
 use crate::error::{Error, Result};
 use crate::table::Input;
 
@@ -73,11 +72,6 @@ impl Graph {
     /// Reads the bytes of a file as [`Graph::read`] does.
     pub fn from_memory(bytes: &[u8], columns: Columns) -> Result<Graph> {
         from_bytes("memory", bytes, 0, columns)
-    }
-
-    /// Checks a graph in memory and lays it out; errors as those of [`Graph::read`].
-    pub fn from_source(source: &impl Source, columns: Columns) -> Result<Graph> {
-        Graph::build(source, check(source, &columns)?, &columns)
     }
 }
 

@@ -129,6 +129,13 @@ impl Source for ConstRecords<'_> {
         arcs.unwrap_or(&[]).iter().map(arc_of)
     }
 
+    fn counts(&self, state: u32) -> (u32, u32) {
+        let Some(record) = self.states.get(state as usize) else { return (0, 0) };
+        let (count, epsilons) = (u32_at(record, 8), u32_at(record, 12));
+        let epsilons = epsilons.min(count); // more than all cannot be; the arcs will tell
+        (count - epsilons, epsilons)
+    }
+
     fn check_epsilons(&self, state: u32, input: u32, output: u32) -> Result<()> {
         let record = &self.states[state as usize];
         for (field, what, found) in [(12, "ilabel", input), (16, "olabel", output)] {

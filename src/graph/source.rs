@@ -31,6 +31,16 @@ pub trait Source {
     fn final_cost(&self, state: u32) -> f32;
     /// Arcs of `state` in file order.
     fn arcs(&self, state: u32) -> impl Iterator<Item = GraphArc>;
+    /// Numbers of arcs of `state` with another ilabel than 0, and with 0. Nothing wrong comes of
+    /// numbers that are not true, but an error.
+    fn counts(&self, state: u32) -> (u32, u32) {
+        self.arcs(state).fold(
+            (0, 0),
+            |(n_emit, n_eps), arc| {
+                if arc.ilabel == 0 { (n_emit, n_eps + 1) } else { (n_emit + 1, n_eps) }
+            },
+        )
+    }
     /// Compares what the source says of `state` beside its arcs with the number of them
     /// that have ilabel 0 and olabel 0.
     fn check_epsilons(&self, _state: u32, _input: u32, _output: u32) -> Result<()> {
