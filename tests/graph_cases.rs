@@ -1,17 +1,32 @@
 //! Rows of the list of inputs that broke other decoders which concern graphs.
 
 mod common;
+#[path = "common/openfst.rs"]
+mod openfst;
 
 use common::graph::{arc, assert_same, source};
+use openfst::{Form, constant, vector};
+use std::sync::Arc;
+
 use koshi::Error;
 use koshi::graph::{Columns, Graph, GraphArc, VecSource};
-use common::openfst::{Form, constant, vector};
+use koshi::table::{Input, Transitions};
 
 const INF: f32 = f32::INFINITY;
 
 /// Graph A: 0 -`ilabel`:1-> 1, which is final.
 fn graph_a(ilabel: i32) -> VecSource {
     source(Some(0), vec![(INF, vec![arc(ilabel, 1, 0.5, 1)]), (0.25, vec![])])
+}
+
+/// One phone of two states: four transition-ids, of pdfs 0, 0, 2 and 2.
+fn transitions() -> Transitions {
+    let text = "<TransitionModel> <Topology> <TopologyEntry> <ForPhones> 1 </ForPhones> \
+        <State> 0 <PdfClass> 0 <Transition> 0 0.5 <Transition> 1 0.5 </State> \
+        <State> 1 <PdfClass> 1 <Transition> 1 0.5 <Transition> 2 0.5 </State> \
+        <State> 2 </State> </TopologyEntry> </Topology> \
+        <Triples> 2 1 0 0 1 1 2 </Triples> <LogProbs> [ 0 -1 -1 -1 -1 ] </LogProbs> </TransitionModel> ";
+    Transitions::read(&mut Input::from_bytes("model", text), false).unwrap()
 }
 
 /// What is wrong with `source`, which must be the same from memory and from files of both types.
@@ -34,12 +49,16 @@ fn case_b31_label_past_the_columns() {
     let columns = Columns::Table(vec![-1, 0, 1, 2]);
     let message = fault(&graph_a(5), &columns);
     assert_eq!(message, "state 0, arc 0: ilabel 5 has no column in the table of 4 entries");
+    let columns = Columns::Transitions(Arc::new(transitions()));
+    assert_eq!(fault(&graph_a(5), &columns), "state 0, arc 0: ilabel 5 is not a transition-id of the model (1 to 4)");
+    assert_same(&Graph::from_source(&graph_a(4), columns.clone()).unwrap(), &graph_a(4), &columns);
     // Later, at the first rows, where it does not.
     let graph = Graph::from_source(&graph_a(5), Columns::Labels).unwrap();
     let Err(Error::Shape(message)) = graph.check_width(3) else { panic!("not refused") };
     assert_eq!(message, "rows have 3 columns, but arc 0 with ilabel 5 needs column 4");
     graph.check_width(5).unwrap();
-    // The rule is as good for other graphs as before.
+    // A rule is as good for other graphs as before.
+    let columns = Columns::Table(vec![-1, 0, 1, 2]);
     assert_same(&Graph::from_source(&graph_a(3), columns.clone()).unwrap(), &graph_a(3), &columns);
 }
 

@@ -1,15 +1,16 @@
 //! Graph files: every form that OpenFst gives them, and bytes that are none.
 
 mod common;
+#[path = "common/openfst.rs"]
+mod openfst;
 
 use std::io::Write;
 use std::sync::Arc;
 
 use common::graph::{Rng, arc, assert_equal, assert_same, assert_sound, source};
-use common::openfst;
 use koshi::Error;
 use koshi::graph::{Columns, Graph, VecSource};
-use common::openfst::{Form, constant, vector};
+use openfst::{Form, constant, vector};
 use rustfst::prelude::{
     ConstFst, ExpandedFst, Fst, MutableFst, Semiring, SerializableFst, SymbolTable, Tr, TropicalWeight, Trs, VectorFst,
 };

@@ -1,13 +1,14 @@
 //! FSTs in archives, behind offsets and in pipes.
 
 mod common;
+#[path = "common/openfst.rs"]
+mod openfst;
 
 use common::graph::{Rng, arc, assert_same, source};
-use common::openfst;
 use koshi::Error;
 use koshi::graph::{Columns, FstBytes, FstHolder, Graph, VecSource};
 use koshi::table::{Holder, Input, Output, SequentialReader};
-use common::openfst::{Form, constant, vector};
+use openfst::{Form, constant, vector};
 
 const INF: f32 = f32::INFINITY;
 const SYMBOLS: openfst::Symbols = ("words", &[("<eps>", 0), ("one", 1)]);
