@@ -124,20 +124,32 @@ fn columns(matrix: &mut CompressedMatrix, rows: &Rows) -> Result<()> {
 
 /// The percentiles of a column. They are kept apart, so that none of the three pieces between them is empty.
 fn column_header(matrix: &CompressedMatrix, column: &mut [f32]) -> ColumnHeader {
-    column.sort_unstable_by(f32::total_cmp);
-    let step = |value: f32| steps(value, matrix.min, matrix.range, 65535);
-    let ranks = match column.len() {
-        count @ 5.. => [0, count / 4, 3 * (count / 4), count - 1],
-        _ => [0, 1, 2, 3],
-    };
     let mut header = [0; 4];
     let mut next = 0;
-    for ((percentile, rank), highest) in header.iter_mut().zip(ranks).zip([65532, 65533, 65534, 65535]) {
-        // A short column lacks the higher ranks; then the least possible is taken.
-        *percentile = column.get(rank).map_or(next, |&value| step(value).max(next)).min(highest);
+    for ((percentile, value), highest) in header.iter_mut().zip(quartiles(column)).zip([65532, 65533, 65534, 65535]) {
+        let least: i32 = next;
+        let step = value.map_or(least, |value| steps(value, matrix.min, matrix.range, 65535));
+        *percentile = step.max(least).min(highest);
         next = *percentile + 1;
     }
     header.map(|percentile| percentile as u16)
+}
+
+/// The least element, those a quarter and three quarters up, and the greatest; a column of fewer than five lacks the
+/// higher ranks of its own order.
+fn quartiles(column: &mut [f32]) -> [Option<f32>; 4] {
+    let count = column.len();
+    if count < 5 {
+        column.sort_unstable_by(f32::total_cmp);
+        return [0, 1, 2, 3].map(|rank| column.get(rank).copied());
+    }
+    let quarter = count / 4;
+    // Finding two ranks costs far less than sorting.
+    let (low, &mut first, rest) = column.select_nth_unstable_by(quarter, f32::total_cmp);
+    let (_, &mut third, high) = rest.select_nth_unstable_by(2 * quarter - 1, f32::total_cmp);
+    let least = low.iter().copied().min_by(f32::total_cmp);
+    let most = high.iter().copied().max_by(f32::total_cmp);
+    [least, Some(first), Some(third), most.or(Some(third))]
 }
 
 /// The code of an element between the percentiles of its column.

@@ -2,11 +2,14 @@
 
 use super::compressed::{ColumnHeader, CompressedMatrix, Format};
 
-/// Columns that are expanded together: their elements fill one line of the processor's cache.
+/// Columns that are expanded one after the other over a block of rows: their elements share lines of the cache.
 const COLUMNS: usize = 16;
 
+/// Rows of such a block, so few that its lines stay in the nearest cache.
+const ROWS: usize = 128;
+
 /// Rows from which on a table of all 256 codes of a column costs less than computing each element.
-const TABLE_ROWS: usize = 160;
+const TABLE_ROWS: usize = 100;
 
 impl CompressedMatrix {
     /// Writes all elements, row by row. `data` has as many places.
@@ -31,31 +34,32 @@ impl CompressedMatrix {
 
     fn expand_columns(&self, data: &mut [f32]) {
         let mut tables = Box::new([[0.0; 256]; COLUMNS]);
-        let with_tables = self.rows >= TABLE_ROWS;
         for first in (0..self.cols).step_by(COLUMNS) {
-            let count = COLUMNS.min(self.cols - first);
-            let mut pieces = [Pieces::default(); COLUMNS];
-            let mut codes: [&[u8]; COLUMNS] = [&[]; COLUMNS];
-            for k in 0..count {
-                let Some((header, column)) = self.column(first + k) else { return };
-                pieces[k] = Pieces::new(self.percentiles(header));
-                codes[k] = column;
-                if with_tables {
-                    pieces[k].fill(&mut tables[k]);
-                }
+            let columns = first..self.cols.min(first + COLUMNS);
+            if self.rows < TABLE_ROWS {
+                columns.for_each(|c| self.expand_short_column(c, data));
+                continue;
             }
-            for (r, row) in data.chunks_exact_mut(self.cols).enumerate() {
-                let row = &mut row[first..first + count];
-                if with_tables {
-                    for ((value, column), table) in row.iter_mut().zip(&codes).zip(tables.iter()) {
-                        *value = table[usize::from(column[r])];
-                    }
-                } else {
-                    for ((value, column), pieces) in row.iter_mut().zip(&codes).zip(&pieces) {
-                        *value = pieces.value(column[r]);
+            for (c, table) in columns.clone().zip(tables.iter_mut()) {
+                let Some((header, _)) = self.column(c) else { return };
+                Pieces::new(self.percentiles(header)).fill(table);
+            }
+            for (block, rows) in data.chunks_mut(ROWS * self.cols).enumerate() {
+                for (c, table) in columns.clone().zip(tables.iter()) {
+                    let Some(codes) = self.column(c).and_then(|(_, codes)| codes.get(block * ROWS..)) else { return };
+                    for (row, &code) in rows.chunks_exact_mut(self.cols).zip(codes) {
+                        row[c] = table[usize::from(code)];
                     }
                 }
             }
+        }
+    }
+
+    fn expand_short_column(&self, c: usize, data: &mut [f32]) {
+        let Some((header, codes)) = self.column(c) else { return };
+        let pieces = Pieces::new(self.percentiles(header));
+        for (row, &code) in data.chunks_exact_mut(self.cols).zip(codes) {
+            row[c] = pieces.value(code);
         }
     }
 
@@ -94,14 +98,26 @@ impl Pieces {
     }
 
     fn fill(&self, table: &mut [f32; 256]) {
-        let mut fill = |codes: std::ops::RangeInclusive<usize>, piece: usize, first: i32, unit: f64| {
+        const STEPS: [f32; 129] = {
+            let mut steps = [0.0; 129];
+            let mut step = 0;
+            while step < 129 {
+                steps[step] = step as f32;
+                step += 1;
+            }
+            steps
+        };
+        // The second and third piece begin with their step 1: their step 0 is the end of the piece before.
+        let (low, rest) = table.split_at_mut(65);
+        let (middle, high) = rest.split_at_mut(128);
+        let fill = |part: &mut [f32], first: usize, piece: usize, unit: f64| {
             let (start, width) = (f64::from(self.start[piece]), self.width[piece]);
-            for code in codes {
-                table[code] = (start + f64::from(width * (code as i32 - first) as f32) * unit) as f32;
+            for (value, step) in part.iter_mut().zip(&STEPS[first..]) {
+                *value = (start + f64::from(width * step) * unit) as f32;
             }
         };
-        fill(0..=64, 0, 0, 1.0 / 64.0);
-        fill(65..=192, 1, 64, 1.0 / 128.0);
-        fill(193..=255, 2, 192, 1.0 / 63.0);
+        fill(low, 0, 0, 1.0 / 64.0);
+        fill(middle, 1, 1, 1.0 / 128.0);
+        fill(high, 1, 2, 1.0 / 63.0);
     }
 }

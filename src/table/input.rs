@@ -28,6 +28,8 @@ pub struct Input {
     base: u64,
     /// The source has no more bytes.
     done: bool,
+    /// Length of the file, where it is a plain one; what is there may be reserved for at once.
+    length: Option<u64>,
     /// Where reading began.
     start: u64,
     /// Line ends taken since then by the text functions.
@@ -75,7 +77,18 @@ impl Input {
     pub fn from_bytes(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Input {
         let buffer = bytes.into();
         let end = buffer.len();
-        Input { name: name.into(), source: Source::Memory, buffer, at: 0, end, base: 0, done: true, start: 0, lines: 0 }
+        Input {
+            name: name.into(),
+            source: Source::Memory,
+            buffer,
+            at: 0,
+            end,
+            base: 0,
+            done: true,
+            length: Some(end as u64),
+            start: 0,
+            lines: 0,
+        }
     }
 
     /// Reads an open file from its start; `name` stands in messages.
@@ -87,7 +100,22 @@ impl Input {
         let mut buffer = Vec::new();
         try_reserve(&mut buffer, BLOCK, "input buffer")?;
         buffer.resize(BLOCK, 0);
-        Ok(Input { name: name.to_string(), source, buffer, at: 0, end: 0, base: start, done: false, start, lines: 0 })
+        let length = match &source {
+            Source::File(file) => file.metadata().ok().filter(|data| data.is_file()).map(|data| data.len()),
+            Source::Memory | Source::Pipe { .. } => None,
+        };
+        Ok(Input {
+            name: name.to_string(),
+            source,
+            buffer,
+            at: 0,
+            end: 0,
+            base: start,
+            done: false,
+            length,
+            start,
+            lines: 0,
+        })
     }
 
     /// The file's name, the command, or the name given to [`Input::from_bytes`].
@@ -246,6 +274,10 @@ impl Input {
         convert: impl Fn([u8; N]) -> T,
     ) -> Result<()> {
         let mut left = count;
+        let there = self.length.map_or(0, |length| length.saturating_sub(self.offset()));
+        if let Ok(known) = usize::try_from(count.min(there / N as u64)) {
+            try_reserve(values, known, what)?;
+        }
         while left > 0 {
             let step = left.min((BLOCK / N) as u64) as usize;
             let there = self.fill(step * N)?;

@@ -70,7 +70,9 @@ fn noise(count: usize, mut seed: u64) -> Vec<u8> {
 #[test]
 fn expansion_is_exact() {
     for (seed, format) in [Format::Columns, Format::TwoBytes, Format::OneByte].into_iter().enumerate() {
-        for (rows, cols) in [(1, 1), (3, 16), (7, 17), (159, 5), (160, 33), (300, 40), (1000, 3)] {
+        for (rows, cols) in
+            [(1, 1), (3, 16), (7, 17), (99, 5), (100, 33), (127, 2), (128, 16), (129, 18), (300, 40), (1000, 3)]
+        {
             let bytes = noise(format.size(rows, cols).unwrap(), (rows * cols + seed) as u64);
             check_elements(&CompressedMatrix { format, min: -17.3, range: 91.7, rows, cols, bytes });
         }
