@@ -115,3 +115,28 @@ fn case_b77_closed_pipe() {
     // SAFETY: as above.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
 }
+
+/// Standard input and output as tables: the test starts itself once more with pipes on both.
+#[test]
+fn standard_streams() {
+    const CHILD: &str = "KOSHI_TEST_STANDARD_STREAMS";
+    if std::env::var_os(CHILD).is_some() {
+        let mut reader = SequentialReader::<Int>::open("ark:-").unwrap();
+        let mut writer = TableWriter::<Int>::open("ark,t:-").unwrap();
+        while let Some((key, value)) = reader.next().unwrap() {
+            writer.write(&key, &(value + 1)).unwrap();
+        }
+        return writer.close().unwrap();
+    }
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "standard_streams", "--nocapture"])
+        .env(CHILD, "1")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"a 1\nb \0B\x04\x02\0\0\0").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && text.contains("a 2 \nb 3 \n"), "{text}");
+}

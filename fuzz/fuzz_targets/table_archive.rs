@@ -12,9 +12,8 @@ fn check<H: Holder>(bytes: &[u8]) {
     let mut reader = SequentialReader::<H>::from_archive(Input::from_bytes("fuzz", bytes));
     while let Ok(Some((key, value))) = reader.next() {
         let mut output = Output::memory();
-        // A key that is no word for a writer (it has a control character in it) is refused, and nothing else.
-        if output.write_token(&key).is_ok() {
-            H::write(&mut output, &value, true).expect("writing to memory");
+        // Keys and words with control characters are read but not written.
+        if output.write_token(&key).and_then(|()| H::write(&mut output, &value, true)).is_ok() {
             let copy = output.into_bytes();
             let mut again = SequentialReader::<H>::from_archive(Input::from_bytes("copy", copy));
             assert_eq!(again.next().expect("own bytes are read").map(|(key, _)| key), Some(key));

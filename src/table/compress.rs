@@ -86,7 +86,8 @@ impl<'a> Rows<'a> {
             (if value < min { value } else { min }, if value > max { value } else { max })
         });
         if max == min {
-            max = min + (1.0 + min.abs());
+            // In double, as a literal 1.0 is in C++.
+            max = (f64::from(min) + (1.0 + f64::from(min.abs()))) as f32;
         }
         let range = max - min;
         if !range.is_finite() || range <= 0.0 {
@@ -154,15 +155,22 @@ fn quartiles(column: &mut [f32]) -> [Option<f32>; 4] {
 
 /// The code of an element between the percentiles of its column.
 fn code(value: f32, [p0, p25, p75, p100]: [f32; 4]) -> u8 {
-    let part = |low: f32, high: f32, count: f32| (f64::from((value - low) / (high - low) * count) + 0.5) as i32;
+    let part = |low: f32, high: f32, count: f32| truncate(f64::from((value - low) / (high - low) * count) + 0.5);
     let code = if value < p25 {
         part(p0, p25, 64.0).clamp(0, 64)
     } else if value < p75 {
-        (64 + part(p25, p75, 128.0)).clamp(64, 192)
+        part(p25, p75, 128.0).wrapping_add(64).clamp(64, 192)
     } else {
-        (192 + part(p75, p100, 63.0)).clamp(192, 255)
+        part(p75, p100, 63.0).wrapping_add(192).clamp(192, 255)
     };
     code as u8
+}
+
+/// A float's whole part as the processors that Kaldi runs on give it: what does not fit is the least number. Percentiles
+/// that fall together, in a column of large elements that hardly differ, lead to such.
+fn truncate(value: f64) -> i32 {
+    let whole = value.trunc();
+    if (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&whole) { whole as i32 } else { i32::MIN }
 }
 
 /// See [`CompressedMatrix::piece`].

@@ -1,4 +1,14 @@
 //! Kaldi's files: tokens, text and binary, matrices, archives, the transition model, symbols.
+//!
+//! From the bytes upwards:
+//! - `names`, `commands`, `input`, `output`: what a file name stands for, and buffered bytes with a name and an offset;
+//! - `basic`, `write`, `number`: tokens and numbers in binary and text;
+//! - `holder`, `matrix`, `vector`, `compressed` (`compress`, `expand`), `transitions` (`topology`), `symbols`: objects;
+//! - `specifier`, `archive`, `script`, `sequential`, `random`, `writer`: tables of objects with keys.
+//!
+//! Input is never trusted: a fault is an [`Error::Format`](crate::error::Error::Format) with the file and the byte (in
+//! text the line too), and memory grows with the bytes that are there, not with a length that they declare. Each type
+//! reads binary and text, whichever comes, as Kaldi does, and writes either.
 
 mod archive;
 mod basic;
