@@ -1,6 +1,6 @@
 //! The backward pass over raw windows: what survives moves to the trace.
 
-use crate::error::Result;
+use crate::error::{Result, try_reserve};
 use crate::graph::{Graph, HAS_EPSILONS, Header};
 use crate::search::{EPSILON, Trace, TraceLink};
 
@@ -63,12 +63,20 @@ impl<'a> Windows<'a> {
             Some(at) => self.younger.time(at),
         }
     }
+
+    /// Links into the tokens of a time.
+    fn num_links(&self, at: usize) -> usize {
+        match at.checked_sub(self.older.num_times()) {
+            None => self.older.num_links(at),
+            Some(at) => self.younger.num_links(at),
+        }
+    }
 }
 
 /// Walks back from the last time of `windows`, whose tokens all count with extra 0 (so nothing
 /// is dropped that a later end could need), and appends what survives of the first `keep` times
 /// to `trace`. `boundary` gives, for the tokens of the time before the first, their places in
-/// the trace; afterwards the same for the last time that was moved.
+/// the trace; afterwards the same for the last time that was moved. On an error both are as before.
 pub(super) fn move_to_trace(
     graph: &Graph,
     windows: Windows<'_>,
@@ -78,35 +86,57 @@ pub(super) fn move_to_trace(
     boundary: &mut Vec<u32>,
     trace: &mut Trace,
 ) -> Result<()> {
-    walk_back(windows, keep, lattice_beam, room);
-    std::mem::swap(&mut room.places_before, boundary);
+    walk_back(windows, keep, lattice_beam, room)?;
+    room.places_before.clear();
+    try_reserve(&mut room.places_before, boundary.len(), ROOM)?;
+    room.places_before.extend_from_slice(boundary);
+    let mark = trace.mark();
     for at in 0..keep {
-        let survivors = room.begins[keep - 1 - at]..room.begins[keep - at];
-        let time = windows.time(at);
-        order_tokens(graph, &time, survivors.clone(), trace.num_times() == 0, room);
-        let previous = at.checked_sub(1).map(|at| windows.time(at));
-        sort_links(graph, &time, previous.as_ref(), survivors, trace, room);
-        trace.push_time(&room.states, &room.sorted)?;
-        std::mem::swap(&mut room.places, &mut room.places_before);
+        let moved = move_time(graph, windows, keep, at, room, trace);
+        if moved.is_err() {
+            trace.cut_back(mark);
+            return moved;
+        }
     }
     std::mem::swap(&mut room.places_before, boundary);
     Ok(())
 }
 
+/// Appends the survivors of time `at` of the first `keep` to the trace.
+fn move_time(
+    graph: &Graph,
+    windows: Windows<'_>,
+    keep: usize,
+    at: usize,
+    room: &mut Room,
+    trace: &mut Trace,
+) -> Result<()> {
+    let survivors = room.begins[keep - 1 - at]..room.begins[keep - at];
+    let time = windows.time(at);
+    order_tokens(graph, &time, survivors.clone(), trace.num_times() == 0, room)?;
+    let previous = at.checked_sub(1).map(|at| windows.time(at));
+    sort_links(graph, &time, previous.as_ref(), survivors, trace, room)?;
+    trace.push_time(&room.states, &room.sorted)?;
+    std::mem::swap(&mut room.places, &mut room.places_before);
+    Ok(())
+}
+
 /// Fills `room.survivors` with the surviving links of the first `keep` times, latest first.
-fn walk_back(windows: Windows<'_>, keep: usize, lattice_beam: f32, room: &mut Room) {
+fn walk_back(windows: Windows<'_>, keep: usize, lattice_beam: f32, room: &mut Room) -> Result<()> {
+    let times = windows.num_times();
     room.survivors.clear();
     room.begins.clear();
+    try_reserve(&mut room.begins, keep + 1, ROOM)?;
     room.begins.push(0);
-    let times = windows.num_times();
-    room.here.clear();
-    room.here.resize(if times > 0 { windows.time(times - 1).states.len() } else { 0 }, 0.0);
+    refill(&mut room.here, if times > 0 { windows.time(times - 1).states.len() } else { 0 }, 0.0)?;
     for at in (0..times).rev() {
         let time = windows.time(at);
-        room.before.clear();
         let before = if at > 0 { windows.time(at - 1).states.len() } else { 0 };
-        room.before.resize(before, f32::INFINITY);
+        refill(&mut room.before, before, f32::INFINITY)?;
         let recording = at < keep;
+        if recording {
+            try_reserve(&mut room.survivors, windows.num_links(at), ROOM)?;
+        }
         // Tokens without epsilon arcs: all links that leave them have been seen. Then those
         // with epsilon arcs, highest level first.
         for token in 0..time.states.len() as u32 {
@@ -122,6 +152,18 @@ fn walk_back(windows: Windows<'_>, keep: usize, lattice_beam: f32, room: &mut Ro
         }
         std::mem::swap(&mut room.here, &mut room.before);
     }
+    Ok(())
+}
+
+/// What the memory of this file is for, in messages.
+const ROOM: &str = "backward pass";
+
+/// `len` times `value`.
+fn refill<T: Copy>(list: &mut Vec<T>, len: usize, value: T) -> Result<()> {
+    list.clear();
+    try_reserve(list, len, ROOM)?;
+    list.resize(len, value);
+    Ok(())
 }
 
 /// Hands the extra cost of `token` on to the sources of its incoming links.
@@ -155,9 +197,16 @@ fn visit(time: &Time<'_>, token: u32, first: bool, recording: bool, lattice_beam
 }
 
 /// Puts the surviving tokens of a time in canonical order: `room.states`, `room.places`.
-fn order_tokens(graph: &Graph, time: &Time<'_>, survivors: std::ops::Range<usize>, start: bool, room: &mut Room) {
+fn order_tokens(
+    graph: &Graph,
+    time: &Time<'_>,
+    survivors: std::ops::Range<usize>,
+    start: bool,
+    room: &mut Room,
+) -> Result<()> {
     let words = graph.words();
     room.order.clear();
+    try_reserve(&mut room.order, survivors.len() + 1, ROOM)?;
     let key = |token: u32| {
         let state = time.states[token as usize] & !HAS_EPSILONS;
         (u64::from(Header::unpack(words, state).level) << 32 | u64::from(state), token)
@@ -176,12 +225,13 @@ fn order_tokens(graph: &Graph, time: &Time<'_>, survivors: std::ops::Range<usize
     room.order.sort_unstable();
     room.order.dedup();
     room.states.clear();
-    room.places.clear();
-    room.places.resize(time.states.len(), u32::MAX);
+    try_reserve(&mut room.states, room.order.len(), ROOM)?;
+    refill(&mut room.places, time.states.len(), u32::MAX)?;
     for (place, &(key, token)) in room.order.iter().enumerate() {
         room.states.push(key as u32);
         room.places[token as usize] = place as u32;
     }
+    Ok(())
 }
 
 /// Turns the survivors of a time into trace links, sorted by (destination, file arc): `room.sorted`.
@@ -192,8 +242,9 @@ fn sort_links(
     survivors: std::ops::Range<usize>,
     trace: &Trace,
     room: &mut Room,
-) {
+) -> Result<()> {
     room.links.clear();
+    try_reserve(&mut room.links, survivors.len(), ROOM)?;
     for &Survivor { link, dst, extra } in &room.survivors[survivors] {
         let dst = room.places[dst as usize];
         let raw = link.src & !EPSILON;
@@ -214,5 +265,7 @@ fn sort_links(
     }
     room.links.sort_unstable_by_key(|(file_arc, link)| (link.dst, *file_arc));
     room.sorted.clear();
+    try_reserve(&mut room.sorted, room.links.len(), ROOM)?;
     room.sorted.extend(room.links.iter().map(|(_, link)| *link));
+    Ok(())
 }

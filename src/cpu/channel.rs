@@ -156,6 +156,8 @@ impl CpuChannel {
             )));
         }
         let above = tokens.iter().map(|token| token.alpha - least);
+        scratch.room.clear();
+        try_reserve(&mut scratch.room, tokens.len(), "selection")?;
         let emission = Emission::of(above, config, &mut scratch.room);
         self.emitters.take(&self.younger.states[start.tokens..], tokens, least, emission.cutoff)?;
 
@@ -197,8 +199,9 @@ impl CpuChannel {
                 &mut self.boundary,
                 &mut self.trace,
             )?;
-            self.trace.prune_when_grown(shared.config.lattice_beam)?;
             self.older.clear();
+            std::mem::swap(&mut self.older, &mut self.younger);
+            return self.trace.prune_when_grown(shared.config.lattice_beam);
         }
         std::mem::swap(&mut self.older, &mut self.younger);
         Ok(())
@@ -261,7 +264,7 @@ impl CpuChannel {
             let sorted = ends.reordered(&boundary)?;
             self.trace.lattice(&self.shared.graph, &sorted, config.lattice_beam, config.acoustic_scale)
         });
-        self.trace.truncate(mark);
+        self.trace.cut_back(mark);
         let lattice = lattice?;
         if use_final && self.stats.frames == 0 && !lattice.reached_final {
             return Ok(RawLattice::empty(config.acoustic_scale));
@@ -312,13 +315,15 @@ impl Emitters {
     /// Takes the tokens with `alpha - least <= cutoff`, the best one first: its candidates make
     /// the running bound tight from the start.
     fn take(&mut self, states: &[u32], tokens: &[Token], least: f32, cutoff: f32) -> Result<()> {
-        self.clear();
         let n = states.len();
-        for list in [&mut self.states, &mut self.tokens] {
-            try_reserve(list, n, "emitting tokens")?;
-            list.resize(n, 0);
-        }
-        try_reserve(&mut self.costs, n, "emitting tokens")?;
+        // All memory first, so that on an error the tokens of the time before stay.
+        let more = n.saturating_sub(self.len());
+        try_reserve(&mut self.states, more, "emitting tokens")?;
+        try_reserve(&mut self.tokens, more, "emitting tokens")?;
+        try_reserve(&mut self.costs, more, "emitting tokens")?;
+        self.clear();
+        self.states.resize(n, 0);
+        self.tokens.resize(n, 0);
         self.costs.resize(n, 0.0);
         // Written always, counted if it emits: no branch to mispredict.
         let (mut count, mut best) = (0, 0);
@@ -404,10 +409,10 @@ impl CpuChannel {
         }
     }
 
-    pub(super) fn stable_words_now(&self) -> usize {
-        let Some(time) = self.last_time() else { return 0 };
-        let alive: Vec<Place> = self.emitters.tokens.iter().map(|&token| Place { time, token }).collect();
-        stable_words(self, &self.shared.graph, &alive)
+    pub(super) fn stable_words_now(&self) -> Result<usize> {
+        let Some(time) = self.last_time() else { return Ok(0) };
+        let alive = self.emitters.tokens.iter().map(|&token| Place { time, token });
+        stable_words(self, &self.shared.graph, alive)
     }
 
     pub(super) fn final_cost_above_best(&self) -> f32 {
@@ -461,7 +466,7 @@ impl LaneChannel for LentChannel {
         self.channel.best_path_now(use_final)
     }
 
-    fn stable_words(&self) -> usize {
+    fn stable_words(&self) -> Result<usize> {
         self.channel.stable_words_now()
     }
 

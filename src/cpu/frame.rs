@@ -83,8 +83,7 @@ pub(super) fn settle(
     let mut last_struck = ("candidates", config.candidate_capacity);
 
     if scratch.candidates.len() as u64 > config.candidate_capacity {
-        scratch.room.clear();
-        scratch.room.extend_from_slice(&scratch.candidates.costs);
+        refill(&mut scratch.room, scratch.candidates.costs.iter().copied())?;
         if let Some(tighter) = fit(theta, &mut scratch.room, config.candidate_capacity, "candidates")? {
             theta = tighter;
             capacity_held = true;
@@ -107,8 +106,7 @@ pub(super) fn settle(
         arcs += close(graph, theta, scratch, window, end.tokens)?;
 
         if (window.states.len() - end.tokens) as u64 > config.token_capacity {
-            scratch.room.clear();
-            scratch.room.extend(window.tokens[end.tokens..].iter().map(|token| token.alpha));
+            refill(&mut scratch.room, window.tokens[end.tokens..].iter().map(|token| token.alpha))?;
             if let Some(tighter) = fit(theta, &mut scratch.room, config.token_capacity, "tokens")? {
                 theta = tighter;
                 capacity_held = true;
@@ -117,8 +115,7 @@ pub(super) fn settle(
             }
         }
         if (window.links.len() - end.links) as u64 > config.link_capacity {
-            scratch.room.clear();
-            scratch.room.extend(window.links[end.links..].iter().map(|link| link.cost));
+            refill(&mut scratch.room, window.links[end.links..].iter().map(|link| link.cost))?;
             if let Some(tighter) = fit(theta, &mut scratch.room, config.link_capacity, "links")? {
                 theta = tighter;
                 capacity_held = true;
@@ -128,6 +125,14 @@ pub(super) fn settle(
         }
         return Ok(Settled { theta, arcs, capacity_held });
     }
+}
+
+/// Fills working space for a selection.
+pub(super) fn refill(room: &mut Vec<f32>, costs: impl ExactSizeIterator<Item = f32>) -> Result<()> {
+    room.clear();
+    try_reserve(room, costs.len(), "selection")?;
+    room.extend(costs);
+    Ok(())
 }
 
 /// Pass 2: all candidates within theta become links, their states tokens.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::{Condvar, Mutex};
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, try_reserve};
 use crate::float_env::FloatEnv;
 use crate::graph::Graph;
 use crate::quiet::Quiet;
@@ -19,14 +19,16 @@ use super::frame::Scratch;
 /// than there are lanes waits until one comes back.
 pub(super) struct Scratches {
     max_level: u32,
+    /// Most that may exist.
+    lanes: usize,
     state: Mutex<ScratchState>,
     returned: Condvar,
 }
 
 struct ScratchState {
     idle: Vec<Scratch>,
-    /// Working spaces that may still be made.
-    unmade: usize,
+    /// Working spaces that exist.
+    made: usize,
 }
 
 impl std::fmt::Debug for Scratches {
@@ -43,8 +45,8 @@ pub(super) struct Lent<'a> {
 
 impl Scratches {
     fn new(lanes: usize, max_level: u32) -> Scratches {
-        let state = Mutex::new(ScratchState { idle: Vec::new(), unmade: lanes });
-        Scratches { max_level, state, returned: Condvar::new() }
+        let state = Mutex::new(ScratchState { idle: Vec::new(), made: 0 });
+        Scratches { max_level, lanes, state, returned: Condvar::new() }
     }
 
     pub(super) fn take(&self) -> Result<Lent<'_>> {
@@ -53,9 +55,12 @@ impl Scratches {
             if let Some(scratch) = state.idle.pop() {
                 break scratch;
             }
-            if state.unmade > 0 {
+            if state.made < self.lanes {
+                // Room for its return, which must not fail.
+                let made = state.made + 1;
+                try_reserve(&mut state.idle, made, "lanes")?;
                 let scratch = Scratch::new(self.max_level)?;
-                state.unmade -= 1;
+                state.made = made;
                 break scratch;
             }
             self.returned.wait(&mut state);

@@ -90,6 +90,11 @@ impl Window {
         self.starts.get(at).copied().unwrap_or_else(|| self.end())
     }
 
+    /// Links into the tokens of time `at`.
+    pub fn num_links(&self, at: usize) -> usize {
+        self.start(at + 1).links - self.start(at).links
+    }
+
     /// The tokens, links and row of time `at`.
     pub fn time(&self, at: usize) -> Time<'_> {
         let (start, end) = (self.start(at), self.start(at + 1));

@@ -227,7 +227,7 @@ impl Channel {
     pub fn partial(&self) -> Result<(Path, usize)> {
         self.check_begun()?;
         let path = self.lane.best_path(false)?;
-        let stable = self.lane.stable_words().min(path.olabels.len());
+        let stable = self.lane.stable_words()?.min(path.olabels.len());
         Ok((path, stable))
     }
 

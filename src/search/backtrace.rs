@@ -1,6 +1,8 @@
 //! Best paths: back along links with extra 0, without a lattice.
 
-use crate::error::Result;
+use std::collections::{BinaryHeap, HashMap};
+
+use crate::error::{Error, Result, try_reserve};
 use crate::graph::Graph;
 use crate::lattice::Path;
 
@@ -50,14 +52,14 @@ pub fn best_path(
         let place = (step.arc - state.header.first_arc) as usize;
         let emitting = place < state.header.n_emit;
         let graph_cost = if emitting { state.weights[place] } else { state.eps_weights[place - state.header.n_emit] };
-        costs.push((graph_cost, step.acoustic));
+        push(&mut costs, (graph_cost, step.acoustic))?;
         if emitting {
-            path.ilabels.push(graph.ilabel(step.arc));
+            push(&mut path.ilabels, graph.ilabel(step.arc))?;
         }
         let olabel = graph.olabel(step.arc);
         if olabel != 0 {
-            path.olabels.push(olabel);
-            path.frames.push(step.from.time as u32);
+            push(&mut path.olabels, olabel)?;
+            push(&mut path.frames, step.from.time as u32)?;
         }
         at = step.from;
     }
@@ -74,40 +76,14 @@ pub fn best_path(
 
 /// How many words at the head of all best paths to the tokens `alive` (all of one time) are
 /// the same: whatever frames follow, the best path will begin with them.
-pub fn stable_words(links: &impl Backpointers, graph: &Graph, alive: &[Place]) -> usize {
-    // Walk all paths back together. `nodes` holds each visited token once, with where it came
-    // from; a frontier of one token means that everything before it is common to all.
-    struct Node {
-        at: Place,
-        from: Option<(usize, i32)>,
-    }
-    let mut nodes: Vec<Node> = alive.iter().map(|&at| Node { at, from: None }).collect();
-    let mut index: std::collections::HashMap<Place, usize> =
-        nodes.iter().enumerate().map(|(node, entry)| (entry.at, node)).collect();
-    // Latest times first; within a time any order, since a token is expanded once.
-    let mut frontier: std::collections::BinaryHeap<(usize, usize)> =
-        nodes.iter().enumerate().map(|(node, entry)| (entry.at.time, node)).collect();
-    let (mut root, mut start) = (None, None);
-    while let Some((_, node)) = frontier.pop() {
-        if frontier.is_empty() && start.is_none() {
-            root = Some(node);
-            break;
-        }
-        let Some(step) = links.best_link(nodes[node].at) else {
-            start = Some(node);
-            continue;
-        };
-        let olabel = graph.olabel(step.arc);
-        let from = *index.entry(step.from).or_insert_with(|| {
-            nodes.push(Node { at: step.from, from: None });
-            frontier.push((step.from.time, nodes.len() - 1));
-            nodes.len() - 1
-        });
-        nodes[node].from = Some((from, olabel));
-    }
-    let root = root.or(start);
-    let Some(root) = root else { return 0 };
-
+pub fn stable_words(
+    links: &impl Backpointers,
+    graph: &Graph,
+    alive: impl ExactSizeIterator<Item = Place>,
+) -> Result<usize> {
+    let leaves = alive.len();
+    let (nodes, root) = merge(links, graph, alive)?;
+    let Some(root) = root else { return Ok(0) };
     // Words before the root are common to all.
     let mut common = 0;
     let mut at = nodes[root].at;
@@ -116,24 +92,82 @@ pub fn stable_words(links: &impl Backpointers, graph: &Graph, alive: &[Place]) -
         at = step.from;
     }
     // Behind it: words of each alive token since the root, and how far they agree.
-    let mut shared: Option<Vec<i32>> = None;
-    for leaf in 0..alive.len() {
-        let mut words = Vec::new();
+    let (mut shared, mut words): (Vec<i32>, Vec<i32>) = (Vec::new(), Vec::new());
+    for leaf in 0..leaves {
+        words.clear();
         let mut node = leaf;
         while let Some((from, olabel)) = nodes[node].from {
             if olabel != 0 {
-                words.push(olabel);
+                push(&mut words, olabel)?;
             }
             node = from;
         }
         words.reverse();
-        match &mut shared {
-            None => shared = Some(words),
-            Some(shared) => {
-                let agree = shared.iter().zip(&words).take_while(|(a, b)| a == b).count();
-                shared.truncate(agree);
-            }
+        if leaf == 0 {
+            std::mem::swap(&mut shared, &mut words);
+        } else {
+            shared.truncate(shared.iter().zip(&words).take_while(|(a, b)| a == b).count());
         }
     }
-    common + shared.map_or(0, |words| words.len())
+    Ok(common + shared.len())
+}
+
+/// A token on one of several best paths.
+struct Node {
+    at: Place,
+    /// Where it comes from, and the word on the way; `None` where the paths have met.
+    from: Option<(usize, i32)>,
+}
+
+/// Walks all best paths to the tokens `alive` back together, to the token where they meet: its
+/// number among the nodes, of which the first are `alive`.
+fn merge(
+    links: &impl Backpointers,
+    graph: &Graph,
+    alive: impl ExactSizeIterator<Item = Place>,
+) -> Result<(Vec<Node>, Option<usize>)> {
+    // `nodes` holds each visited token once; a frontier of one token means that everything
+    // before it is common to all.
+    let mut nodes: Vec<Node> = Vec::new();
+    let mut index: HashMap<Place, usize> = HashMap::new();
+    // Latest times first; within a time any order, since a token is expanded once.
+    let mut frontier: BinaryHeap<(usize, usize)> = BinaryHeap::new();
+    let mut visit = |at: Place, nodes: &mut Vec<Node>, frontier: &mut BinaryHeap<(usize, usize)>| -> Result<usize> {
+        if let Some(&node) = index.get(&at) {
+            return Ok(node);
+        }
+        let size = size_of::<(Place, usize)>() as u64;
+        let no_memory = |count: usize| Error::NoMemory { what: WHAT.into(), asked: (count as u64 + 1) * size };
+        index.try_reserve(1).map_err(|_| no_memory(nodes.len()))?;
+        frontier.try_reserve(1).map_err(|_| no_memory(nodes.len()))?;
+        push(nodes, Node { at, from: None })?;
+        index.insert(at, nodes.len() - 1);
+        frontier.push((at.time, nodes.len() - 1));
+        Ok(nodes.len() - 1)
+    };
+    for at in alive {
+        visit(at, &mut nodes, &mut frontier)?;
+    }
+    let mut start = None;
+    while let Some((_, node)) = frontier.pop() {
+        if frontier.is_empty() && start.is_none() {
+            return Ok((nodes, Some(node)));
+        }
+        let Some(step) = links.best_link(nodes[node].at) else {
+            start = Some(node);
+            continue;
+        };
+        let from = visit(step.from, &mut nodes, &mut frontier)?;
+        nodes[node].from = Some((from, graph.olabel(step.arc)));
+    }
+    Ok((nodes, start))
+}
+
+/// What the memory of this file is for, in messages.
+const WHAT: &str = "best path";
+
+fn push<T>(list: &mut Vec<T>, item: T) -> Result<()> {
+    try_reserve(list, 1, WHAT)?;
+    list.push(item);
+    Ok(())
 }

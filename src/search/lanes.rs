@@ -24,7 +24,7 @@ pub trait LaneChannel: Send {
     /// The best path now, to a final state if asked for and reached.
     fn best_path(&self, use_final: bool) -> Result<Path>;
     /// How many words of the best path can no longer change.
-    fn stable_words(&self) -> usize;
+    fn stable_words(&self) -> Result<usize>;
     /// The raw lattice now.
     fn lattice(&mut self, use_final: bool) -> Result<RawLattice>;
     /// Counts since `begin`.

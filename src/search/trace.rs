@@ -36,12 +36,13 @@ struct TimeStart {
     links: usize,
 }
 
-/// A length to which a trace can be cut back.
+/// A length to which a trace can be cut back, and the room that it had then.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
     times: usize,
     tokens: usize,
     links: usize,
+    room: [usize; 3],
 }
 
 /// Surviving tokens and links, time by time from 0.
@@ -65,20 +66,27 @@ struct Room {
 impl Trace {
     /// Forgets everything; memory is kept.
     pub fn clear(&mut self) {
-        self.truncate(Mark { times: 0, tokens: 0, links: 0 });
+        self.starts.clear();
+        self.states.clear();
+        self.links.clear();
         self.links_after_prune = 0;
     }
 
     /// The present length.
     pub fn mark(&self) -> Mark {
-        Mark { times: self.starts.len(), tokens: self.states.len(), links: self.links.len() }
+        let room = [self.starts.capacity(), self.states.capacity(), self.links.capacity()];
+        Mark { times: self.starts.len(), tokens: self.states.len(), links: self.links.len(), room }
     }
 
-    /// Cuts back to an earlier length.
-    pub fn truncate(&mut self, mark: Mark) {
+    /// Cuts back to an earlier length, and gives back the memory that was taken since: who only
+    /// looks does not use up the channel's memory limit.
+    pub fn cut_back(&mut self, mark: Mark) {
         self.starts.truncate(mark.times);
         self.states.truncate(mark.tokens);
         self.links.truncate(mark.links);
+        self.starts.shrink_to(mark.room[0]);
+        self.states.shrink_to(mark.room[1]);
+        self.links.shrink_to(mark.room[2]);
     }
 
     /// Number of times held: frames closed + 1, or 0.

@@ -11,6 +11,9 @@ use crate::error::{Error, Result, try_reserve};
 /// Bytes asked of the system at once, and the step in which results of unchecked length grow.
 pub(super) const BLOCK: usize = 1 << 16;
 
+/// Longest line or token that is read, so that an endless stream cannot fill the memory.
+const LONGEST_LINE: usize = 1 << 30;
+
 /// A file, a pipe, standard input or memory, read forward through a buffer.
 ///
 /// Offsets count from the start of the file, also when reading began at `path:offset`.
@@ -157,7 +160,7 @@ impl Input {
     }
 
     /// Makes at least `want` bytes available when the source has them; gives what is there.
-    pub(super) fn fill(&mut self, want: usize) -> Result<&[u8]> {
+    fn fill(&mut self, want: usize) -> Result<&[u8]> {
         if self.end - self.at < want && !self.done {
             self.buffer.copy_within(self.at..self.end, 0);
             self.base += self.at as u64;
@@ -205,12 +208,6 @@ impl Input {
         debug_assert!(self.at < self.end);
         self.at += 1;
         self.lines += u64::from(byte == b'\n');
-    }
-
-    /// Takes `count` bytes that [`Input::fill`] showed and that are no line ends.
-    pub(super) fn pass(&mut self, count: usize) {
-        debug_assert!(self.at + count <= self.end);
-        self.at += count;
     }
 
     /// Takes the next byte; the end of the data is an error.
@@ -313,6 +310,64 @@ impl Input {
             left -= step;
         }
         Ok(())
+    }
+
+    /// The next line of a text without its line end, or `None` at the end. It must be UTF-8.
+    pub fn read_line(&mut self) -> Result<Option<String>> {
+        let start = self.offset();
+        let Some(line) = self.read_line_bytes()? else { return Ok(None) };
+        String::from_utf8(line).map(Some).map_err(|e| self.not_utf8(start, &e))
+    }
+
+    /// The next line of a text without its line end, in whatever encoding, or `None` at the end.
+    pub fn read_line_bytes(&mut self) -> Result<Option<Vec<u8>>> {
+        if self.at_end()? {
+            return Ok(None);
+        }
+        let mut line = Vec::new();
+        loop {
+            let there = self.fill(1)?;
+            let found = there.iter().position(|&b| b == b'\n');
+            let step = found.unwrap_or(there.len());
+            let ended = found.is_some() || there.is_empty();
+            if line.len() + step > LONGEST_LINE {
+                return Err(self.text_error("the line is too long"));
+            }
+            try_reserve(&mut line, step, "line")?;
+            line.extend_from_slice(&self.buffer[self.at..self.at + step]);
+            self.at += step;
+            if ended {
+                if found.is_some() {
+                    self.take(b'\n');
+                }
+                return Ok(Some(line));
+            }
+        }
+    }
+
+    /// Takes bytes up to the next white space or the end; they must be UTF-8.
+    pub(super) fn read_word(&mut self) -> Result<String> {
+        let start = self.offset();
+        let mut word = Vec::new();
+        loop {
+            let there = self.fill(1)?;
+            let found = there.iter().position(|&b| is_space(b));
+            let step = found.unwrap_or(there.len());
+            let ended = found.is_some() || there.is_empty();
+            if word.len() + step > LONGEST_LINE {
+                return Err(self.format_error("the word is too long"));
+            }
+            try_reserve(&mut word, step, "word")?;
+            word.extend_from_slice(&self.buffer[self.at..self.at + step]);
+            self.at += step;
+            if ended {
+                return String::from_utf8(word).map_err(|e| self.not_utf8(start, &e));
+            }
+        }
+    }
+
+    fn not_utf8(&self, start: u64, error: &std::string::FromUtf8Error) -> Error {
+        self.format_error_at(start + error.utf8_error().valid_up_to() as u64, "the text is not UTF-8")
     }
 
     /// Ends reading. When the output of a command was read to its end, its failure is an error here; a command whose

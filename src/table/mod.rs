@@ -2,7 +2,7 @@
 //!
 //! From the bytes upwards:
 //! - `names`, `commands`, `input`, `output`: what a file name stands for, and buffered bytes with a name and an offset;
-//! - `lines`, `basic`, `write`, `number`: words, tokens and numbers in binary and text;
+//! - `basic`, `write`, `number`: tokens and numbers in binary and text;
 //! - `holder`, `matrix`, `vector`, `compressed` (`compress`, `expand`), `transitions` (`topology`), `symbols`: objects;
 //! - `specifier`, `archive`, `script`, `sequential`, `random`, `writer`: tables of objects with keys.
 //!
@@ -18,7 +18,6 @@ mod compressed;
 mod expand;
 mod holder;
 mod input;
-mod lines;
 mod matrix;
 mod names;
 mod number;

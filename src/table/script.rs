@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 
 /// The next key and file name; `None` at the end of the script.
 pub(super) fn read_line(input: &mut Input) -> Result<Option<(String, String)>> {
-    let (start, number) = (input.offset(), input.line());
+    let start = input.offset();
     if input.peek()? == Some(0) {
         return Err(input.format_error("this is a binary file, not a script"));
     }
@@ -17,7 +17,10 @@ pub(super) fn read_line(input: &mut Input) -> Result<Option<(String, String)>> {
     let line = line.trim_ascii();
     match line.split_once(|c: char| c.is_ascii_whitespace() || c == '\x0b') {
         Some((key, name)) => Ok(Some((key.to_string(), name.trim_ascii().to_string()))),
-        None => Err(input.format_error_at(start, format!("line {number}: expected a key and a file name"))),
+        None => {
+            let message = format!("line {}: expected a key and a file name", input.line() - 1);
+            Err(input.format_error_at(start, message))
+        }
     }
 }
 
