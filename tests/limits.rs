@@ -65,3 +65,29 @@ fn max_frames_is_exact() {
         assert_eq!(channel.best_path(true).unwrap().ilabels.len(), 7);
     }
 }
+
+#[test]
+fn looking_does_not_use_up_the_memory_limit() {
+    let (graph, rows, dim) = graph_and_rows(&mut Rng(7));
+    let all = Rows::dense(&rows, dim).unwrap();
+    let reached = |memory_limit: u64, looks: bool| {
+        let search = SearchConfig { beam: 9.0, lattice_beam: 6.0, memory_limit, ..SearchConfig::default() };
+        let config = DecoderConfig { search, num_threads: 1, ..DecoderConfig::default() };
+        let mut channel = Decoder::new(Arc::clone(&graph), config).unwrap().new_channel().unwrap();
+        channel.begin().unwrap();
+        for frame in 0..all.frames() {
+            if channel.push(all.slice(frame, 1)).is_err() {
+                break;
+            }
+            if looks && frame % 7 == 0 {
+                channel.lattice(true).unwrap();
+                channel.best_path(true).unwrap();
+                channel.partial().unwrap();
+            }
+        }
+        channel.num_frames()
+    };
+    for memory_limit in [500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000] {
+        assert_eq!(reached(memory_limit, true), reached(memory_limit, false), "{memory_limit}");
+    }
+}

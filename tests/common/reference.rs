@@ -22,9 +22,20 @@ pub struct Link {
 /// Why the search stopped.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stop {
-    Scores { frame: u64, column: usize },
-    NoTokens { frame: u64 },
-    Capacity { frame: u64 },
+    Scores {
+        frame: u64,
+        column: usize,
+    },
+    NoTokens {
+        frame: u64,
+    },
+    Capacity {
+        frame: u64,
+    },
+    /// A cost fell to -inf, where the definition ends.
+    Range {
+        frame: u64,
+    },
 }
 
 /// All tokens and links of an utterance.
@@ -99,6 +110,9 @@ impl<'g> Reference<'g> {
         let Some(best) = candidates.iter().map(|link| link.cost).reduce(f32::min) else {
             return Err(Stop::NoTokens { frame });
         };
+        if best == f32::NEG_INFINITY {
+            return Err(Stop::Range { frame });
+        }
         let theta = best + self.next_beam;
         self.settle(frame, &candidates, if theta == f32::INFINITY { f32::MAX } else { theta })
     }
@@ -132,6 +146,9 @@ impl<'g> Reference<'g> {
             }
             break (tokens, links);
         };
+        if tokens.values().any(|&alpha| alpha == f32::NEG_INFINITY) {
+            return Err(Stop::Range { frame });
+        }
         self.links.extend(links);
         self.tokens.push(tokens);
         self.emission();

@@ -11,7 +11,7 @@ use koshi::ffi::*;
 use koshi::lattice::{LatticeArc, LatticeWeight, RawLattice};
 use koshi::search::SearchStats;
 
-use super::{Face, Fault, Matrix, Outcome, Pull, Scores, Status, Words};
+use super::{Face, Fault, Matrix, Outcome, Pull, Scores, Status, Words, own};
 
 pub struct C;
 
@@ -57,7 +57,7 @@ fn call(function: impl FnOnce(*mut *mut koshi_error) -> koshi_status) -> Outcome
     // SAFETY: the object of a failed call; its text lives until it is freed.
     unsafe {
         assert_eq!(koshi_error_status(err), status as koshi_status);
-        let message = CStr::from_ptr(koshi_error_message(err)).to_str().unwrap().to_string();
+        let message = own(|| CStr::from_ptr(koshi_error_message(err)).to_str().unwrap().to_string());
         assert_eq!(koshi_error_free(err), 0);
         Err(Fault { status, message })
     }
@@ -110,7 +110,7 @@ unsafe fn copied<T: Copy, H>(
     unsafe {
         let first = function(owner, &mut len);
         assert_ne!(len, usize::MAX, "the length is always written");
-        if len == 0 { Vec::new() } else { std::slice::from_raw_parts(first, len).to_vec() }
+        if len == 0 { Vec::new() } else { own(|| std::slice::from_raw_parts(first, len).to_vec()) }
     }
 }
 
@@ -129,12 +129,12 @@ fn words(path: *mut koshi_path) -> Words {
 }
 
 /// A lattice read back from its handle.
-fn raw(lattice: Handle<koshi_lattice>) -> RawLattice {
+fn raw(lattice: Handle<koshi_lattice>) -> Outcome<RawLattice> {
     let mut info = MaybeUninit::<koshi_lattice_summary>::zeroed();
     // SAFETY: a live handle; the struct is plain numbers and filled by the call.
     let (info, arcs, costs) = unsafe {
         let size = size_of::<koshi_lattice_summary>();
-        call(|err| koshi_lattice_info(lattice.pointer, info.as_mut_ptr(), size, err)).unwrap();
+        call(|err| koshi_lattice_info(lattice.pointer, info.as_mut_ptr(), size, err))?;
         let arcs = copied(lattice.pointer, koshi_lattice_arcs);
         (info.assume_init(), arcs, copied(lattice.pointer, koshi_lattice_final_costs))
     };
@@ -149,15 +149,15 @@ fn raw(lattice: Handle<koshi_lattice>) -> RawLattice {
     assert_eq!((info.num_states as usize, info.num_arcs as usize), (costs.len(), arcs.len()));
     // SAFETY: a live handle.
     unsafe {
-        RawLattice {
-            arcs: arcs.iter().map(arc).collect(),
+        Ok(RawLattice {
+            arcs: own(|| arcs.iter().map(arc).collect()),
             offsets: copied(lattice.pointer, koshi_lattice_arc_offsets),
-            finals: costs.iter().map(cost).collect(),
+            finals: own(|| costs.iter().map(cost).collect()),
             times: copied(lattice.pointer, koshi_lattice_times),
             acoustic_scale: info.acoustic_scale,
             num_frames: info.num_frames,
             reached_final: info.reached_final != 0,
-        }
+        })
     }
 }
 
@@ -422,7 +422,7 @@ impl Face for C {
         let use_final = i32::from(use_final);
         // SAFETY: as above.
         let made = make(|out, err| unsafe { koshi_channel_lattice(channel.pointer, use_final, out, err) })?;
-        Ok(raw(handle(made, koshi_lattice_free)))
+        raw(handle(made, koshi_lattice_free))
     }
 
     fn stats(channel: &Self::Channel) -> Outcome<SearchStats> {
@@ -449,7 +449,7 @@ impl Face for C {
     }
 
     fn lattice_from_memory(bytes: &[u8]) -> Outcome<RawLattice> {
-        lattice(bytes).map(raw)
+        lattice(bytes).and_then(raw)
     }
 
     fn lattice_best_path(bytes: &[u8], acoustic_scale: f32) -> Outcome<Words> {
@@ -462,12 +462,12 @@ impl Face for C {
         let lattice = lattice(bytes)?;
         // SAFETY: as above.
         let made = make(|out, err| unsafe { koshi_lattice_prune(lattice.pointer, beam, 1.0, out, err) })?;
-        Ok(raw(handle(made, koshi_lattice_free)))
+        raw(handle(made, koshi_lattice_free))
     }
 
     fn lattice_to_memory(wanted: &RawLattice, binary: bool) -> Outcome<Vec<u8>> {
         // There is no way to make a lattice of arrays in C: its own text is one that any reader takes.
-        let text = super::Rust::lattice_to_memory(wanted, true)?;
+        let text = own(|| super::Rust::lattice_to_memory(wanted, true))?;
         let lattice = lattice(&text)?;
         let format =
             if binary { koshi_lattice_format::KOSHI_LATTICE_BINARY } else { koshi_lattice_format::KOSHI_LATTICE_TEXT };
@@ -477,7 +477,7 @@ impl Face for C {
         // SAFETY: as above; the bytes live as long as the buffer.
         unsafe {
             let size = koshi_buffer_size(buffer.pointer) as usize;
-            Ok(std::slice::from_raw_parts(koshi_buffer_data(buffer.pointer), size).to_vec())
+            Ok(own(|| std::slice::from_raw_parts(koshi_buffer_data(buffer.pointer), size).to_vec()))
         }
     }
 }

@@ -7,6 +7,7 @@ mod c;
 pub mod openfst;
 mod rust;
 
+use std::cell::Cell;
 use std::path::Path;
 
 use koshi::decoder::DecoderConfig;
@@ -100,6 +101,19 @@ impl Scores for MatrixScores<'_> {
         self.asked.push((frame, column));
         Ok(self.matrix.data[frame as usize * self.matrix.stride + column])
     }
+}
+
+thread_local! {
+    /// Whether this thread runs a face's own code: copies for the tests, not the library.
+    pub static OWN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs code that is a face's own.
+fn own<T>(body: impl FnOnce() -> T) -> T {
+    let before = OWN.replace(true);
+    let made = body();
+    OWN.set(before);
+    made
 }
 
 /// A way to use the library.

@@ -9,7 +9,7 @@ use koshi::graph::{Columns, Graph};
 use koshi::lattice::{self, Lattice, RawLattice};
 use koshi::search::{Rows, SearchStats};
 
-use super::{Face, Fault, Matrix, Outcome, Pull, Scores, Status, Words};
+use super::{Face, Fault, Matrix, Outcome, Pull, Scores, Status, Words, own};
 
 pub struct Rust;
 
@@ -189,6 +189,6 @@ impl Face for Rust {
     }
 
     fn lattice_to_memory(lattice: &RawLattice, binary: bool) -> Outcome<Vec<u8>> {
-        Lattice::from(lattice.clone()).to_bytes(binary).map_err(fault)
+        own(|| Lattice::from(lattice.clone())).to_bytes(binary).map_err(fault)
     }
 }

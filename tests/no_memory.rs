@@ -1,0 +1,185 @@
+//! Each allocation that grows with the input fails once, in turn: the call answers
+//! KOSHI_E_NO_MEMORY, nothing ends the process, and the same call then works and gives the same.
+
+mod common;
+#[path = "common/face/mod.rs"]
+mod face;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use common::graph::{Rng, arc, source};
+use face::openfst::{Form, constant};
+use face::{C, Face, Matrix, Outcome, Rust, Status};
+use koshi::decoder::DecoderConfig;
+use koshi::graph::VecSource;
+use koshi::search::SearchConfig;
+
+/// Allocations below this are of fixed size (handles, messages, a thread's stack of names); the
+/// language gives no way to meet their failure.
+const LEAST: usize = 1024;
+
+/// The system's allocator, which refuses one allocation of this thread when told to.
+struct Refusing;
+
+thread_local! {
+    /// How many further large allocations succeed; `None` for all.
+    static LEFT: Cell<Option<usize>> = const { Cell::new(None) };
+    static REFUSED: Cell<bool> = const { Cell::new(false) };
+}
+
+fn refuses(size: usize) -> bool {
+    if size < LEAST || face::OWN.try_with(Cell::get).unwrap_or(true) {
+        return false;
+    }
+    LEFT.try_with(|left| match left.get() {
+        None => false,
+        Some(0) => {
+            left.set(None);
+            let _ = REFUSED.try_with(|refused| refused.set(true));
+            true
+        }
+        Some(more) => {
+            left.set(Some(more - 1));
+            false
+        }
+    })
+    .unwrap_or(false)
+}
+
+// SAFETY: answers null, as an allocator may, or hands the call on unchanged.
+unsafe impl GlobalAlloc for Refusing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if refuses(layout.size()) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: the caller's promise is handed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if refuses(layout.size()) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: the caller's promise is handed on.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise is handed on.
+        unsafe { System.dealloc(block, layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if size > layout.size() && refuses(size) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: the caller's promise is handed on.
+        unsafe { System.realloc(block, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Refusing = Refusing;
+
+/// Calls `step` with its first, second, ... large allocation refused until none is; returns how many there
+/// were, and what it gave in the end.
+fn each_refused<T>(what: &str, mut step: impl FnMut() -> Outcome<T>) -> (usize, T) {
+    for at in 0.. {
+        REFUSED.with(|refused| refused.set(false));
+        LEFT.with(|left| left.set(Some(at)));
+        let outcome = step();
+        LEFT.with(|left| left.set(None));
+        match (REFUSED.with(Cell::get), outcome) {
+            (false, Ok(made)) => return (at, made),
+            (false, Err(fault)) => panic!("{what} fails with all memory it wants: {fault:?}"),
+            // One that could do without.
+            (true, Ok(_)) => {}
+            (true, Err(fault)) => {
+                assert_eq!(fault.status, Status::KOSHI_E_NO_MEMORY, "{what}, allocation {at}: {}", fault.message);
+            }
+        }
+    }
+    unreachable!()
+}
+
+/// Wide enough that all arrays pass [`LEAST`].
+fn busy_graph(rng: &mut Rng) -> VecSource {
+    let (num_states, dim) = (2_000, 64);
+    let states = (0..num_states).map(|state| {
+        let arcs = (0..6).map(|place| {
+            let epsilon = place == 0 && state + 1 < num_states && rng.below(3) == 0;
+            let next = if epsilon { state + 1 + rng.below(num_states - state - 1) } else { rng.below(num_states) };
+            let ilabel = if epsilon { 0 } else { 1 + rng.below(dim) as i32 };
+            arc(ilabel, rng.below(5) as i32, rng.below(80) as f32 / 20.0, next as u32)
+        });
+        (0.0, arcs.collect())
+    });
+    source(Some(0), states.collect())
+}
+
+fn every_call<F: Face>() {
+    let rng = &mut Rng(5);
+    let bytes = constant(&busy_graph(rng), &Form::default());
+    let data: Vec<f32> = (0..60 * 64).map(|_| -(rng.below(400) as f32) / 40.0).collect();
+    let rows = Matrix::dense(&data, 64);
+    let search = SearchConfig { beam: 9.0, lattice_beam: 6.0, link_budget: 4_000, ..SearchConfig::default() };
+    let config = DecoderConfig { search, num_threads: 1, num_lanes: 1, ..DecoderConfig::default() };
+
+    let (count, graph) = each_refused("graph", || F::graph_from_memory(&bytes));
+    assert!(count > 5, "the graph takes memory: {count}");
+    let (_, decoder) = each_refused("decoder", || F::decoder(&graph, &config));
+    let (_, mut expected) = each_refused("channel", || F::channel(&decoder));
+    F::begin(&mut expected).unwrap();
+    F::push(&mut expected, rows).unwrap();
+
+    // A lane of its own, whose working space has not grown yet.
+    let decoder = F::decoder(&graph, &config).unwrap();
+    let mut channel = F::channel(&decoder).unwrap();
+    let (mut pushes, mut queries) = (each_refused("begin", || F::begin(&mut channel)).0, 0);
+    for frame in 0..rows.frames {
+        pushes += each_refused("push", || {
+            let outcome = F::push(&mut channel, rows.part(frame, frame + 1));
+            assert_eq!(F::num_frames(&channel), (frame + usize::from(outcome.is_ok())) as u64);
+            outcome
+        })
+        .0;
+        if frame % 9 == 3 {
+            let mut twin = F::channel(&decoder).unwrap();
+            F::begin(&mut twin).unwrap();
+            F::push(&mut twin, rows.part(0, frame + 1)).unwrap();
+            let (count, lattice) = each_refused("lattice", || F::lattice(&mut channel, true));
+            assert_eq!(lattice, F::lattice(&mut twin, true).unwrap());
+            queries += count;
+            let (count, path) = each_refused("best path", || F::best_path(&channel, true));
+            assert_eq!(path, F::best_path(&twin, true).unwrap());
+            queries += count;
+            let (count, partial) = each_refused("partial", || F::partial(&channel));
+            assert_eq!(partial, F::partial(&twin).unwrap());
+            queries += count;
+        }
+    }
+    assert!(pushes > 30 && queries > 10, "{pushes} {queries}");
+    let lattice = F::lattice(&mut channel, true).unwrap();
+    assert_eq!(lattice, F::lattice(&mut expected, true).unwrap());
+    let (count, bytes) = each_refused("writing", || F::lattice_to_memory(&lattice, true));
+    assert!(count > 0);
+    for what in 0..3 {
+        let (count, ()) = each_refused("reading", || match what {
+            0 => F::lattice_from_memory(&bytes).map(|_| ()),
+            1 => F::lattice_best_path(&bytes, 1.0).map(|_| ()),
+            _ => F::lattice_prune(&bytes, 3.0).map(|_| ()),
+        });
+        assert!(count > 5, "{count}");
+    }
+}
+
+#[test]
+fn through_rust() {
+    every_call::<Rust>();
+}
+
+#[test]
+fn through_c() {
+    every_call::<C>();
+}
