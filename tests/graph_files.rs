@@ -177,6 +177,25 @@ fn files_and_pipes() {
 }
 
 #[test]
+fn large_files_give_their_pages_back_and_are_read_all_the_same() {
+    // More states than the walk passes at a time, and labels and levels that make it walk twice.
+    let mut source = Rng(13).graph(120_000, 4);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("HCLG.fst");
+    for twice in [false, true] {
+        if twice {
+            source.states[0].1.push(arc(70_000, 1, 0.5, 0));
+        }
+        let direct = Graph::from_source(&source, Columns::Labels).unwrap();
+        assert_eq!(direct.wide(), twice);
+        for (_, bytes) in files(&source) {
+            std::fs::write(&path, &bytes).unwrap();
+            assert_equal(&Graph::read(&path, Columns::Labels).unwrap(), &direct);
+        }
+    }
+}
+
+#[test]
 fn errors_name_the_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("HCLG.fst");

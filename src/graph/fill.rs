@@ -4,7 +4,7 @@ use super::blocks::{ESCAPE, Header, PADDING_WORDS, Totals};
 use super::huge;
 use super::labels::{ArcLabels, EpsilonPlaces, SparseLabels};
 use super::layout::Plan;
-use super::source::{ColumnMap, Columns, GraphArc, NO_COLUMN, Source};
+use super::source::{ColumnMap, Columns, GraphArc, NO_COLUMN, Source, walk};
 use super::validate::{changed, is_cost, state_fault};
 use crate::error::{Result, try_reserve};
 
@@ -47,7 +47,7 @@ impl<'a, S: Source> Fill<'a, S> {
 
     /// Walks over all states. A source that is not what `plan` was made from gives an error.
     pub fn run(mut self) -> Result<Filled> {
-        for state in 0..self.source.num_states() {
+        for state in walk(self.source) {
             self.state(state)?;
         }
         if self.made.totals.num_arcs != u64::from(self.plan.num_arcs) {

@@ -2,6 +2,7 @@
 
 use super::blocks::Graph;
 use super::feed::{Feed, Gather, Slice};
+use super::mapped::Behind;
 use super::openfst::{Kind, read_head, write_head};
 use super::read::{from_bytes, name_it};
 use super::records::{
@@ -44,7 +45,7 @@ impl FstBytes {
         let graph = if self.text {
             self.to_source().and_then(|source| Graph::from_source(&source, columns))
         } else {
-            from_bytes(&self.name, &self.bytes, self.at, columns)
+            from_bytes(&self.name, &self.bytes, self.at, Behind::nothing(), columns)
         };
         graph.map_err(|error| name_it(error, &self.name))
     }
@@ -60,8 +61,8 @@ impl FstBytes {
         let mut feed = Slice::new(&self.name, &self.bytes, self.at);
         let head = read_head(&mut feed)?;
         match head.kind {
-            Kind::Const { .. } => VecSource::copy_of(&ConstRecords::new(&self.name, &head, feed)?),
-            Kind::Vector => VecSource::copy_of(&VectorRecords::new(&head, feed)?),
+            Kind::Const { .. } => VecSource::copy_of(&ConstRecords::new(&self.name, &head, feed, Behind::nothing())?),
+            Kind::Vector => VecSource::copy_of(&VectorRecords::new(&head, feed, Behind::nothing())?),
         }
     }
 }

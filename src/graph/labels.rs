@@ -98,8 +98,8 @@ impl Bits {
         self.words[number / 64] >> (number % 64) & 1 == 1
     }
 
-    /// Makes [`Bits::rank`] work for the members so far.
-    pub fn count(&mut self) -> Result<()> {
+    /// Makes [`Bits::rank`] work for the members so far, and gives their number.
+    pub fn count(&mut self) -> Result<u32> {
         self.before.clear();
         try_reserve(&mut self.before, self.words.len(), "ranks")?;
         let mut sum = 0;
@@ -107,7 +107,7 @@ impl Bits {
             self.before.push(sum);
             sum += word.count_ones();
         }
-        Ok(())
+        Ok(sum)
     }
 
     /// Members below `number`.

@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 use super::blocks::{ESCAPE, Graph, HAS_EPSILONS, Header, PADDING_WORDS};
 use super::fill::{Fill, Filled};
 use super::huge;
-use super::levels::epsilon_levels;
-use super::source::{ColumnMap, Columns, Source};
+use super::levels::Levels;
+use super::source::{ColumnMap, Columns, Source, walk};
 use super::validate::check_start;
 use crate::error::{Error, Result};
 
@@ -21,8 +21,8 @@ impl Graph {
         let column_map = ColumnMap::new(&columns)?;
         let plan = Plan::new(source, false, None)?;
         let filled = Fill::new(source, &columns, &column_map, &plan)?.run()?;
-        let levels = epsilon_levels(source.num_states(), &filled.epsilons)?;
-        let deep = filled.epsilons.iter().any(|arc| Header::pack(0, 0, levels[arc.1 as usize]).is_none());
+        let levels = Levels::new(source.num_states(), &filled.epsilons)?;
+        let deep = Header::pack(0, 0, levels.max()).is_none();
         let (wide, max_ilabel) = (filled.totals.num_columns > 1 << 16, filled.totals.max_ilabel);
         let (plan, mut filled) = if deep || wide || max_ilabel > i32::from(u16::MAX) {
             drop((plan, filled)); // the second walk takes as much again
@@ -32,12 +32,12 @@ impl Graph {
         } else {
             (plan, filled)
         };
-        let max_level = set_levels(&mut filled, &plan.ids, &levels);
+        set_levels(&mut filled, &plan.ids, &levels);
         Ok(Graph {
             words: filled.words,
             wide,
             start: plan.ids[start as usize],
-            max_level,
+            max_level: levels.max(),
             num_states: source.num_states(),
             totals: filled.totals,
             finals: filled.finals,
@@ -50,12 +50,10 @@ impl Graph {
     }
 }
 
-/// Writes the levels into the headers, and gives the largest.
-fn set_levels(filled: &mut Filled, ids: &[u32], levels: &[u32]) -> u32 {
-    let mut max_level = 0;
+/// Writes the levels into the headers.
+fn set_levels(filled: &mut Filled, ids: &[u32], levels: &Levels) {
     for &(_, state) in &filled.epsilons {
-        let level = levels[state as usize];
-        max_level = max_level.max(level);
+        let level = levels.get(state);
         let at = (ids[state as usize] & !HAS_EPSILONS) as usize * 2;
         if filled.words[at] == ESCAPE {
             filled.words[at + 4] = level;
@@ -63,7 +61,6 @@ fn set_levels(filled: &mut Filled, ids: &[u32], levels: &[u32]) -> u32 {
             filled.words[at] = filled.words[at] & 0x0fff_ffff | level << 28;
         }
     }
-    max_level
 }
 
 /// Where everything will stand.
@@ -76,16 +73,16 @@ pub(super) struct Plan<'a> {
     /// Whether columns take 32 bits.
     pub wide: bool,
     /// The levels and the largest input label, once known.
-    known: Option<(&'a [u32], i32)>,
+    known: Option<(&'a Levels, i32)>,
 }
 
 impl<'a> Plan<'a> {
-    fn new(source: &impl Source, wide: bool, known: Option<(&'a [u32], i32)>) -> Result<Plan<'a>> {
+    fn new(source: &impl Source, wide: bool, known: Option<(&'a Levels, i32)>) -> Result<Plan<'a>> {
         let num_states = source.num_states();
         let mut plan =
             Plan { ids: huge::reserve(num_states as usize, "state ids")?, num_words: 0, num_arcs: 0, wide, known };
         let mut num_arcs = 0u64;
-        for state in 0..num_states {
+        for state in walk(source) {
             let (n_emit, n_eps) = source.counts(state);
             let id = plan.num_words / 2;
             if id >= HAS_EPSILONS as usize {
@@ -107,7 +104,7 @@ impl<'a> Plan<'a> {
 
     /// The level of `state`, 0 while it is not known.
     pub fn level(&self, state: u32) -> u32 {
-        self.known.map_or(0, |known| known.0[state as usize])
+        self.known.map_or(0, |known| known.0.get(state))
     }
 
     /// The largest input label, 0 while it is not known.

@@ -9,6 +9,7 @@ mod info;
 mod labels;
 mod layout;
 mod levels;
+mod mapped;
 mod openfst;
 mod read;
 mod records;

@@ -3,11 +3,10 @@
 use std::fs::File;
 use std::path::Path;
 
-use memmap2::Mmap;
-
 use super::blocks::Graph;
 use super::feed::Slice;
 use super::fst_bytes::FstBytes;
+use super::mapped::{Behind, Mapped};
 use super::openfst::{Kind, read_head};
 use super::records::{ConstRecords, VectorRecords};
 use super::source::Columns;
@@ -46,13 +45,10 @@ impl Graph {
         let graph = if !about.is_file() {
             FstBytes::read(&mut Input::from_file(&name, file)?)?.graph(columns)
         } else if about.len() == 0 {
-            from_bytes(&name, &[], 0, columns)
+            from_bytes(&name, &[], 0, Behind::nothing(), columns)
         } else {
-            // SAFETY: the map is read only, private to this call, and every use of its bytes is
-            // checked, so that bytes which change meanwhile can make nothing worse than an error.
-            // (A file that is cut short meanwhile ends the process; the documentation says so.)
-            let map = unsafe { Mmap::map(&file) }.map_err(io("mapping"))?;
-            from_bytes(&name, &map, 0, columns)
+            let map = Mapped::new(&name, &file)?;
+            from_bytes(&name, map.bytes(), 0, Behind::of(&map), columns)
         };
         graph.map_err(|error| name_it(error, &name))
     }
@@ -71,7 +67,7 @@ impl Graph {
 
     /// Reads the bytes of a file as [`Graph::read`] does.
     pub fn from_memory(bytes: &[u8], columns: Columns) -> Result<Graph> {
-        from_bytes("memory", bytes, 0, columns)
+        from_bytes("memory", bytes, 0, Behind::nothing(), columns)
     }
 }
 
@@ -84,11 +80,11 @@ pub(super) fn name_it(error: Error, name: &str) -> Error {
 }
 
 /// Reads the FST that `bytes` begin with, the first of which has offset `base` in the file `name`.
-pub(super) fn from_bytes(name: &str, bytes: &[u8], base: u64, columns: Columns) -> Result<Graph> {
+pub(super) fn from_bytes(name: &str, bytes: &[u8], base: u64, behind: Behind, columns: Columns) -> Result<Graph> {
     let mut feed = Slice::new(name, bytes, base);
     let head = read_head(&mut feed)?;
     match head.kind {
-        Kind::Const { .. } => Graph::from_source(&ConstRecords::new(name, &head, feed)?, columns),
-        Kind::Vector => Graph::from_source(&VectorRecords::new(&head, feed)?, columns),
+        Kind::Const { .. } => Graph::from_source(&ConstRecords::new(name, &head, feed, behind)?, columns),
+        Kind::Vector => Graph::from_source(&VectorRecords::new(&head, feed, behind)?, columns),
     }
 }

@@ -1,6 +1,9 @@
 //! States and arcs of a `vector` or `const` file, read in place.
 
+use std::ops::Range;
+
 use super::feed::{Feed, Slice};
+use super::mapped::Behind;
 use super::openfst::{Head, Kind};
 use super::source::{GraphArc, Source};
 use crate::error::{Error, Result, try_reserve};
@@ -51,11 +54,12 @@ pub(super) struct ConstRecords<'a> {
     /// Offset of the first state, for messages.
     states_at: u64,
     arcs: &'a [[u8; ARC]],
+    behind: Behind<'a>,
 }
 
 impl<'a> ConstRecords<'a> {
     /// What follows `head`. The arcs of the states must follow one another without gap or overlap.
-    pub fn new(name: &'a str, head: &Head, mut rest: Slice<'a>) -> Result<ConstRecords<'a>> {
+    pub fn new(name: &'a str, head: &Head, mut rest: Slice<'a>, behind: Behind<'a>) -> Result<ConstRecords<'a>> {
         let (num_states, num_arcs) = (head.num_states.unwrap_or(0), head.num_arcs.unwrap_or(0));
         let aligned = head.kind == Kind::Const { aligned: true };
         if aligned {
@@ -75,6 +79,7 @@ impl<'a> ConstRecords<'a> {
             states: &states.as_chunks().0[..num_states as usize],
             states_at,
             arcs: &arcs.as_chunks().0[..num_arcs as usize],
+            behind,
         };
         records.check_positions()?;
         Ok(records)
@@ -136,6 +141,14 @@ impl Source for ConstRecords<'_> {
         (count - epsilons, epsilons)
     }
 
+    fn passed(&self, states: Range<u32>) {
+        let Some(records) = self.states.get(states.start as usize..states.end as usize) else { return };
+        self.behind.drop(records.as_flattened());
+        let (Some(first), Some(last)) = (records.first(), records.last()) else { return };
+        let (from, to) = (u32_at(first, 4) as usize, u32_at(last, 4) as usize);
+        self.behind.drop(self.arcs.get(from..to).unwrap_or(&[]).as_flattened());
+    }
+
     fn check_epsilons(&self, state: u32, input: u32, output: u32) -> Result<()> {
         let record = &self.states[state as usize];
         for (field, what, found) in [(12, "ilabel", input), (16, "olabel", output)] {
@@ -155,11 +168,12 @@ pub(super) struct VectorRecords<'a> {
     bytes: &'a [u8],
     /// Number of arcs before each state, and behind the last.
     before: Vec<u32>,
+    behind: Behind<'a>,
 }
 
 impl<'a> VectorRecords<'a> {
     /// What follows `head`.
-    pub fn new(head: &Head, mut rest: Slice<'a>) -> Result<VectorRecords<'a>> {
+    pub fn new(head: &Head, mut rest: Slice<'a>, behind: Behind<'a>) -> Result<VectorRecords<'a>> {
         let bytes = rest.rest();
         let mut before: Vec<u32> = Vec::new();
         if let Some(count) = head.num_states {
@@ -184,7 +198,15 @@ impl<'a> VectorRecords<'a> {
         }
         try_reserve(&mut before, 1, "places of states")?;
         before.push(sum as u32);
-        Ok(VectorRecords { start: head.start, bytes, before })
+        Ok(VectorRecords { start: head.start, bytes, before, behind })
+    }
+}
+
+impl VectorRecords<'_> {
+    /// Where `state` begins; there is such a place behind the last state too.
+    fn place(&self, state: u32) -> Option<usize> {
+        let before = *self.before.get(state as usize)?;
+        Some(state as usize * VECTOR_STATE + before as usize * ARC)
     }
 }
 
@@ -212,7 +234,7 @@ impl Source for VectorRecords<'_> {
     }
 
     fn final_cost(&self, state: u32) -> f32 {
-        let at = self.before.get(state as usize).map(|&before| state as usize * VECTOR_STATE + before as usize * ARC);
+        let at = self.place(state);
         at.and_then(|at| self.bytes.get(at..at + VECTOR_STATE)).map_or(f32::INFINITY, |record| f32_at(record, 0))
     }
 
@@ -225,6 +247,12 @@ impl Source for VectorRecords<'_> {
             self.bytes.get(at..at + (to - from) as usize * ARC)
         });
         arcs.unwrap_or(&[]).as_chunks().0.iter().map(arc_of)
+    }
+
+    fn passed(&self, states: Range<u32>) {
+        if let (Some(from), Some(to)) = (self.place(states.start), self.place(states.end)) {
+            self.behind.drop(self.bytes.get(from..to).unwrap_or(&[]));
+        }
     }
 }
 

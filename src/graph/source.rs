@@ -2,6 +2,7 @@
 //! that gives an input label its column.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Result, try_reserve};
@@ -41,6 +42,8 @@ pub trait Source {
             },
         )
     }
+    /// A walk over the states in their order is behind these.
+    fn passed(&self, _states: Range<u32>) {}
     /// Compares what the source says of `state` beside its arcs with the number of them
     /// that have ilabel 0 and olabel 0.
     fn check_epsilons(&self, _state: u32, _input: u32, _output: u32) -> Result<()> {
@@ -55,6 +58,16 @@ pub struct VecSource {
     pub start: Option<u32>,
     /// Final cost (`+inf` where not final) and arcs of each state.
     pub states: Vec<(f32, Vec<GraphArc>)>,
+}
+
+/// The states of `source`, which is told now and then how far the walk over them has come.
+pub(super) fn walk(source: &impl Source) -> impl Iterator<Item = u32> {
+    const STEP: u32 = 1 << 15;
+    (0..source.num_states()).inspect(|&state| {
+        if state % STEP == 0 && state > 0 {
+            source.passed(state - STEP..state);
+        }
+    })
 }
 
 impl VecSource {

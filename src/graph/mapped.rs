@@ -1,0 +1,57 @@
+//! Files that are read in place.
+
+use std::fs::File;
+
+use memmap2::Mmap;
+
+use crate::error::{Error, Result};
+
+/// A file in the address space.
+pub(super) struct Mapped(Mmap);
+
+impl Mapped {
+    /// Maps a file that is not empty. It must not be made shorter while it is mapped: the process
+    /// would be ended by a signal.
+    pub fn new(name: &str, file: &File) -> Result<Mapped> {
+        // SAFETY: the map is read only and stays within one reading of a graph, in which every use of
+        // its bytes is checked: bytes that change meanwhile can make nothing worse than an error.
+        let map = unsafe { Mmap::map(file) };
+        map.map(Mapped).map_err(|error| Error::io(format!("{name}: mapping"), error))
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Gives memory back that a walk over a file has behind it, so that a file larger than the memory
+/// can be read, and is not counted as memory of the process.
+#[derive(Clone, Copy)]
+pub(super) struct Behind<'a>(Option<&'a Mapped>);
+
+impl<'a> Behind<'a> {
+    /// For bytes of `map`.
+    pub fn of(map: &'a Mapped) -> Behind<'a> {
+        Behind(Some(map))
+    }
+
+    /// For bytes that stay where they are.
+    pub fn nothing() -> Behind<'a> {
+        Behind(None)
+    }
+
+    /// The walk is behind `bytes` of the map; reading them again takes longer from now on.
+    pub fn drop(self, bytes: &[u8]) {
+        #[cfg(unix)]
+        if let Some(Mapped(map)) = self.0 {
+            let offset = (bytes.as_ptr() as usize).wrapping_sub(map.as_ptr() as usize);
+            if !bytes.is_empty() && offset.saturating_add(bytes.len()) <= map.len() {
+                // SAFETY: the range lies in the map, which is of a file and has never been written to,
+                // so its pages come back from the file unchanged when they are read again.
+                let _ = unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, offset, bytes.len()) };
+            }
+        }
+        #[cfg(not(unix))]
+        let _ = bytes;
+    }
+}
