@@ -18,6 +18,13 @@ static void take(void *user_data, int32_t level, const char *target, const char 
     ++sink->messages;
 }
 
+/* Asks what the library was just about to tell: no lock is held meanwhile. */
+static void take_and_ask(void *user_data, int32_t level, const char *target, const char *message)
+{
+    take(user_data, level, target, message);
+    CHECK(koshi_cuda_device_count() >= 0 && koshi_cuda_why_not() != NULL);
+}
+
 /* Replaces itself from inside: returns at once, and the drop waits until it has left. */
 static void take_and_stop(void *user_data, int32_t level, const char *target, const char *message)
 {
@@ -45,7 +52,14 @@ static void make_noise(void)
 int main(void)
 {
     koshi_error *err = NULL;
-    struct sink first = {0, 0, 0}, second = {0, 0, 0}, quiet = {0, 0, 0}, refused = {0, 0, 0}, inner = {0, 0, 0};
+    struct sink first = {0, 0, 0}, second = {0, 0, 0}, quiet = {0, 0, 0}, refused = {0, 0, 0}, inner = {0, 0, 0},
+                asking = {0, 0, 0};
+
+    CHECK_OK(koshi_log_set(take_and_ask, &asking, drop, KOSHI_LOG_TRACE, &err), err);
+    (void)koshi_cuda_why_not();
+    CHECK(asking.messages == 1);
+    CHECK_OK(koshi_log_set(NULL, NULL, NULL, KOSHI_LOG_OFF, &err), err);
+    CHECK(asking.drops == 1);
 
     make_noise();
     CHECK_OK(koshi_log_set(take, &first, drop, KOSHI_LOG_TRACE, &err), err);

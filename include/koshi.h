@@ -36,8 +36,9 @@
  * Callbacks take their `user_data` first and come with an optional `drop`, which runs exactly once,
  * also when the call that was given both fails. They run without locks of the library held and may
  * call the library; calls on the handle that is running them get KOSHI_E_BUSY. They must return: no
- * longjmp and no C++ exception may leave them. A koshi_<type>_free waits for callbacks that run on
- * another thread; from inside the callback it returns at once, and none follows.
+ * longjmp and no C++ exception may leave them. The free function of the object that was given them
+ * waits for one that runs on another thread; from inside a callback it returns at once, and no
+ * further one follows.
  *
  * Floating point. Calls run in the default floating-point environment whatever the caller has set
  * (flush to zero, rounding), and put the caller's back.

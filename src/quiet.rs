@@ -43,6 +43,29 @@ impl Quiet {
     }
 }
 
+/// While one lives, the scopes around it do not count: for callbacks, whose panics are the host's.
+#[derive(Debug)]
+#[must_use]
+pub struct Pause {
+    depth: u32,
+    not_send: PhantomData<*const ()>,
+}
+
+impl Pause {
+    /// Pauses the scopes that this thread is in.
+    #[inline]
+    pub fn enter() -> Pause {
+        Pause { depth: DEPTH.replace(0), not_send: PhantomData }
+    }
+}
+
+impl Drop for Pause {
+    #[inline]
+    fn drop(&mut self) {
+        DEPTH.set(self.depth);
+    }
+}
+
 impl Drop for Quiet {
     #[inline]
     fn drop(&mut self) {
@@ -96,6 +119,12 @@ mod tests {
     fn scopes_nest() {
         let outer = Quiet::enter();
         drop(Quiet::enter());
+        assert_eq!(DEPTH.get(), 1);
+        let pause = Pause::enter();
+        assert_eq!(DEPTH.get(), 0);
+        drop(Quiet::enter());
+        assert_eq!(DEPTH.get(), 0);
+        drop(pause);
         assert_eq!(DEPTH.get(), 1);
         drop(outer);
         assert_eq!(DEPTH.get(), 0);

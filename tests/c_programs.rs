@@ -6,7 +6,7 @@ mod common;
 
 use std::fs;
 
-use common::c::{Language, Mode, Program, mode};
+use common::c::{Language, Mode, Program, mode, text};
 
 /// Programs of `c-tests`, one test each.
 macro_rules! programs {
@@ -36,6 +36,21 @@ fn run(name: &str) {
     // Valgrind looks at the library, which is the same for both.
     let languages = if mode() == Mode::Valgrind { &[Language::C99][..] } else { &[Language::C99, Language::Cpp17] };
     for &language in languages {
-        Program::compile(&source, language).succeed(&[]);
+        run_silently(&Program::compile(&source, language));
+    }
+}
+
+/// Runs a program, which must succeed. It prints nothing, and so does the library.
+fn run_silently(program: &Program) {
+    let output = program.run(&[]);
+    let silent = output.stdout.is_empty() && output.stderr.is_empty();
+    assert!(output.status.success() && silent, "{}: {}", program.path().display(), text(&output));
+}
+
+#[test]
+fn the_static_library_will_do() {
+    for name in ["header_only", "errors", "cases"] {
+        let source = common::root().join("c-tests").join(format!("{name}.c"));
+        run_silently(&Program::compile_static(&source, Language::C99));
     }
 }

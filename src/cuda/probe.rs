@@ -8,6 +8,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cudarc::driver::sys;
 
@@ -29,15 +30,16 @@ pub struct DeviceInfo {
 /// The GPUs that can be used, or why there are none. The driver is asked once a process.
 pub fn devices() -> Result<&'static [DeviceInfo], &'static str> {
     static FOUND: OnceLock<Result<Vec<DeviceInfo>, String>> = OnceLock::new();
-    let found = FOUND.get_or_init(|| {
-        let found = probe();
-        match &found {
-            Ok(devices) => log::info!("{} GPUs, the first: {}", devices.len(), devices[0].name),
-            Err(reason) => log::info!("no GPU: {reason}"),
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    let found = FOUND.get_or_init(probe).as_deref().map_err(String::as_str);
+    // Not while the answer is being made: a log callback may ask for it too.
+    if !TOLD.swap(true, Ordering::Relaxed) {
+        match found {
+            Ok(devices) => log::info!("{} GPUs can be used", devices.len()),
+            Err(reason) => log::info!("no GPU can be used: {reason}"),
         }
-        found
-    });
-    found.as_deref().map_err(String::as_str)
+    }
+    found
 }
 
 fn probe() -> Result<Vec<DeviceInfo>, String> {

@@ -8,6 +8,7 @@ use std::thread::{self, ThreadId};
 use parking_lot::{Condvar, Mutex};
 
 use crate::float_env::FloatEnv;
+use crate::quiet::Pause;
 
 /// Called once when the library will never use `user_data` again. May be NULL.
 pub type koshi_drop_fn = Option<unsafe extern "C" fn(user_data: *mut c_void)>;
@@ -44,10 +45,12 @@ impl Drop for UserData {
     }
 }
 
-/// Runs caller's code. Whatever it does to the floating-point environment is undone.
+/// Runs caller's code. Whatever it does to the floating-point environment is undone, and a
+/// panic in it (should it be Rust) is printed as the host prints its own.
 #[inline]
 pub(super) fn outside<R>(body: impl FnOnce() -> R) -> R {
     let _env = FloatEnv::enter();
+    let _pause = Pause::enter();
     body()
 }
 

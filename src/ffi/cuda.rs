@@ -61,7 +61,9 @@ struct Texts {
 
 fn texts() -> &'static Texts {
     static TEXTS: OnceLock<Texts> = OnceLock::new();
-    TEXTS.get_or_init(|| match cuda::devices() {
+    // Asked before: the first answer is logged, which may come back here.
+    let devices = cuda::devices();
+    TEXTS.get_or_init(|| match devices {
         Ok(devices) => {
             Texts { names: devices.iter().map(|device| line(&device.name)).collect(), why_not: CString::default() }
         }

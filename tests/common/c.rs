@@ -48,8 +48,19 @@ pub struct Program {
 }
 
 impl Program {
-    /// Compiles one file, which has no warnings in it.
+    /// Compiles one file, which has no warnings in it, for the shared library.
     pub fn compile(source: &Path, language: Language) -> Program {
+        Program::link(source, language, &["-lkoshi", "-lpthread", "-lm"])
+    }
+
+    /// As [`Program::compile`], with the static library, and the system's libraries that Rust's own needs.
+    pub fn compile_static(source: &Path, language: Language) -> Program {
+        let library = super::shared_library().with_extension("a");
+        let library = library.to_str().unwrap();
+        Program::link(source, language, &[library, "-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"])
+    }
+
+    fn link(source: &Path, language: Language, libraries: &[&str]) -> Program {
         let folder = tempfile::tempdir().unwrap();
         let library = super::shared_library();
         for link in ["libkoshi.so", "libkoshi.so.0"] {
@@ -75,7 +86,8 @@ impl Program {
             .arg("-L")
             .arg(folder.path())
             .arg(format!("-Wl,-rpath,{}", folder.path().display()))
-            .args(["-lkoshi", "-lpthread", "-lm"])
+            .args(["-x", "none"]) // what follows is no longer in the language named above
+            .args(libraries)
             .output()
             .unwrap_or_else(|error| panic!("the compiler {otherwise} cannot be run: {error}"));
         let name = format!("{} as {language:?}", source.display());
@@ -114,6 +126,7 @@ impl Program {
     }
 }
 
-fn text(output: &Output) -> String {
+/// Everything about a run.
+pub fn text(output: &Output) -> String {
     format!("{}\n{}{}", output.status, String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
