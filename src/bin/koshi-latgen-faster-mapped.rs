@@ -419,7 +419,7 @@ impl Totals {
         self.done += 1;
         self.frames += frames;
         self.log_likelihood += log_likelihood;
-        let per_frame = short(log_likelihood / frames as f64);
+        let per_frame = ratio(log_likelihood, frames);
         log::info!(target: "decode", "Log-like per frame for utterance {key} is {per_frame} over {frames} frames.");
         let acoustic_cost = f64::from(path.acoustic_scale) * path.acoustic_cost;
         let (graph, acoustic) = (short(path.graph_cost), short(acoustic_cost));
@@ -431,12 +431,21 @@ impl Totals {
         if threads > 1 {
             log::info!(target: "main", "Decoded with {threads} threads.");
         }
-        let factor = short(seconds * 100.0 / *frames as f64);
+        let factor = ratio(seconds * 100.0, *frames);
         let taken = short(seconds);
         log::info!(target: "main", "Time taken {taken}s: real-time factor assuming 100 frames/sec is {factor}");
         log::info!(target: "main", "Done {done} utterances, failed for {failed}");
-        let per_frame = short(log_likelihood / *frames as f64);
+        let per_frame = ratio(*log_likelihood, *frames);
         log::info!(target: "main", "Overall log-likelihood per frame is {per_frame} over {frames} frames.");
+    }
+}
+
+/// A figure for each frame; without frames `inf` or `nan`, never with a sign.
+fn ratio(sum: f64, frames: u64) -> String {
+    match frames {
+        0 if sum == 0.0 => "nan".to_string(),
+        0 => "inf".to_string(),
+        _ => short(sum / frames as f64),
     }
 }
 
