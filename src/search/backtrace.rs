@@ -2,7 +2,7 @@
 
 use std::collections::{BinaryHeap, HashMap};
 
-use crate::error::{Error, Result, try_reserve};
+use crate::error::{Error, Result, try_filled, try_reserve};
 use crate::graph::Graph;
 use crate::lattice::Path;
 
@@ -91,25 +91,50 @@ pub fn stable_words(
         common += usize::from(graph.olabel(step.arc) != 0);
         at = step.from;
     }
-    // Behind it: words of each alive token since the root, and how far they agree.
-    let (mut shared, mut words): (Vec<i32>, Vec<i32>) = (Vec::new(), Vec::new());
-    for leaf in 0..leaves {
-        words.clear();
-        let mut node = leaf;
-        while let Some((from, olabel)) = nodes[node].from {
-            if olabel != 0 {
-                push(&mut words, olabel)?;
-            }
-            node = from;
+    Ok(common + agreement(&nodes, root, leaves)?)
+}
+
+/// How many words behind `root` the paths to the first `leaves` nodes have in common, in time
+/// that follows the number of nodes.
+fn agreement(nodes: &[Node], root: usize, leaves: usize) -> Result<usize> {
+    // The words of one of them, and for each node how many words its path has and how many of
+    // those, from the first, are the same.
+    let mut model: Vec<i32> = Vec::new();
+    let mut node = 0;
+    while let Some((from, olabel)) = nodes[node].from {
+        if olabel != 0 {
+            push(&mut model, olabel)?;
         }
-        words.reverse();
-        if leaf == 0 {
-            std::mem::swap(&mut shared, &mut words);
-        } else {
-            shared.truncate(shared.iter().zip(&words).take_while(|(a, b)| a == b).count());
-        }
+        node = from;
     }
-    Ok(common + shared.len())
+    model.reverse();
+    let mut known: Vec<Option<(usize, usize)>> = try_filled(None, nodes.len(), WHAT)?;
+    known[root] = Some((0, 0));
+    let mut way: Vec<usize> = Vec::new();
+    let mut least = model.len();
+    for leaf in 0..leaves {
+        let mut node = leaf;
+        let (mut words, mut same) = loop {
+            match (known[node], nodes[node].from) {
+                (Some(counts), _) => break counts,
+                (None, Some((from, _))) => {
+                    push(&mut way, node)?;
+                    node = from;
+                }
+                (None, None) => break (0, 0),
+            }
+        };
+        while let Some(node) = way.pop() {
+            let olabel = nodes[node].from.map_or(0, |(_, olabel)| olabel);
+            if olabel != 0 {
+                same += usize::from(same == words && model.get(same) == Some(&olabel));
+                words += 1;
+            }
+            known[node] = Some((words, same));
+        }
+        least = least.min(same);
+    }
+    Ok(least)
 }
 
 /// A token on one of several best paths.
