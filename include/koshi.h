@@ -350,11 +350,11 @@ typedef struct {
     float beam_delta;
     // Multiplies log-likelihoods. Finite. Default 1.
     float acoustic_scale;
-    // Links held before they are pruned; results do not depend on it. At least 1. Default 40000.
+    // Links held before they are pruned; results do not depend on it. At least 1. Default 80000.
     uint32_t link_budget;
-    // Channels that are advanced at the same time. At least 1. Default by the machine.
+    // Channels that are advanced at the same time: 1 to 65536. Default by the machine.
     uint32_t num_lanes;
-    // Threads over which a batch is spread on the CPU. At least 1. Default by the machine.
+    // Threads over which a batch is spread on the CPU: 1 to 1024. Default by the machine.
     uint32_t num_threads;
     // Channels that may exist at the same time; 0 for no bound. Default 0.
     uint32_t max_channels;

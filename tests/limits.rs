@@ -91,3 +91,22 @@ fn looking_does_not_use_up_the_memory_limit() {
         assert_eq!(reached(memory_limit, true), reached(memory_limit, false), "{memory_limit}");
     }
 }
+
+#[test]
+fn options_out_of_range_are_named() {
+    let (graph, ..) = graph_and_rows(&mut Rng(7));
+    let refused = |config: DecoderConfig, name: &str| {
+        let error = Decoder::new(Arc::clone(&graph), config).unwrap_err();
+        assert!(matches!(error, Error::Config(_)) && error.to_string().starts_with(name), "{error}");
+    };
+    for num_threads in [0, DecoderConfig::MOST_THREADS + 1, u32::MAX] {
+        refused(DecoderConfig { num_threads, ..DecoderConfig::default() }, "num_threads");
+    }
+    for num_lanes in [0, DecoderConfig::MOST_LANES + 1, u32::MAX] {
+        refused(DecoderConfig { num_lanes, ..DecoderConfig::default() }, "num_lanes");
+    }
+    for frame_shift in [0.0, -0.01, f64::NAN, f64::INFINITY] {
+        refused(DecoderConfig { frame_shift, ..DecoderConfig::default() }, "frame_shift");
+    }
+    refused(DecoderConfig { max_channels: 0, ..DecoderConfig::default() }, "max_channels");
+}

@@ -23,9 +23,9 @@ pub struct DecoderConfig {
     pub backend: BackendChoice,
     /// Index of the GPU, from 0.
     pub device: u32,
-    /// Channels that may be advanced at the same time. At least 1.
+    /// Channels that may be advanced at the same time: 1 to 65,536.
     pub num_lanes: u32,
-    /// Threads of the CPU backend over which a batch is spread. At least 1.
+    /// Threads of the CPU backend over which a batch is spread: 1 to 1,024.
     pub num_threads: u32,
     /// Channels that may exist at the same time. At least 1.
     pub max_channels: u32,
@@ -40,8 +40,8 @@ impl Default for DecoderConfig {
             search: SearchConfig::default(),
             backend: BackendChoice::Auto,
             device: 0,
-            num_lanes: threads.max(16),
-            num_threads: threads,
+            num_lanes: threads.clamp(16, DecoderConfig::MOST_LANES),
+            num_threads: threads.min(DecoderConfig::MOST_THREADS),
             max_channels: u32::MAX,
             frame_shift: 0.01,
         }
@@ -49,15 +49,19 @@ impl Default for DecoderConfig {
 }
 
 impl DecoderConfig {
-    /// More threads or lanes than this are refused rather than tried.
-    const MOST: u32 = 1 << 16;
+    /// More lanes than this are refused rather than tried.
+    pub const MOST_LANES: u32 = 1 << 16;
+    /// More threads than this are refused: they would bring the machine down before they helped.
+    pub const MOST_THREADS: u32 = 1 << 10;
 
     /// Refuses values outside their ranges, naming the option.
     pub fn check(&self) -> Result<()> {
         self.search.check()?;
-        for (name, value) in [("num_lanes", self.num_lanes), ("num_threads", self.num_threads)] {
-            if value == 0 || value > Self::MOST {
-                return Err(Error::Config(format!("{name} is {value}; it must be 1 to {}", Self::MOST)));
+        let counts =
+            [("num_lanes", self.num_lanes, Self::MOST_LANES), ("num_threads", self.num_threads, Self::MOST_THREADS)];
+        for (name, value, most) in counts {
+            if value == 0 || value > most {
+                return Err(Error::Config(format!("{name} is {value}; it must be 1 to {most}")));
             }
         }
         if self.max_channels == 0 {

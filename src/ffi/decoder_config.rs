@@ -44,11 +44,11 @@ pub struct koshi_decoder_config {
     pub beam_delta: f32,
     /// Multiplies log-likelihoods. Finite. Default 1.
     pub acoustic_scale: f32,
-    /// Links held before they are pruned; results do not depend on it. At least 1. Default 40000.
+    /// Links held before they are pruned; results do not depend on it. At least 1. Default 80000.
     pub link_budget: u32,
-    /// Channels that are advanced at the same time. At least 1. Default by the machine.
+    /// Channels that are advanced at the same time: 1 to 65536. Default by the machine.
     pub num_lanes: u32,
-    /// Threads over which a batch is spread on the CPU. At least 1. Default by the machine.
+    /// Threads over which a batch is spread on the CPU: 1 to 1024. Default by the machine.
     pub num_threads: u32,
     /// Channels that may exist at the same time; 0 for no bound. Default 0.
     pub max_channels: u32,
