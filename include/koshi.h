@@ -624,7 +624,7 @@ koshi_status koshi_graph_from_memory(const uint8_t *data,
                                      koshi_graph **graph,
                                      koshi_error **err);
 
-// As koshi_graph_read, where label i reads column columns[i]. The table has `num_columns` entries;
+// As koshi_graph_read, where label i reads column `columns[i]`. The table has `num_columns` entries;
 // entry 0 is not used, and a label without an entry, or with a negative one, is KOSHI_E_GRAPH.
 koshi_status koshi_graph_read_mapped(const char *path,
                                      const int32_t *columns,
@@ -684,7 +684,7 @@ koshi_status koshi_decoder_info(const koshi_decoder *decoder,
                                 koshi_error **err);
 
 // Advances `num_items` distinct channels of `decoder` by their rows, as one batch over its lanes.
-// `item_size` is sizeof items[0]. Each item gets its own status, and what becomes of one does not
+// `item_size` is `sizeof items[0]`. Each item gets its own status, and what becomes of one does not
 // touch the others: a bad channel handle, a channel that is in use or stands twice in `items`, or one
 // of another decoder is that item's matter too. KOSHI_OK if all items succeeded, else
 // KOSHI_OK_PARTIAL. KOSHI_E_ARGUMENT, _HANDLE and _UNSUPPORTED are about the call itself: then no item
@@ -823,8 +823,8 @@ koshi_status koshi_lattice_info(const koshi_lattice *lattice,
 // handle. The array lives as long as the lattice.
 const koshi_lattice_arc *koshi_lattice_arcs(const koshi_lattice *lattice, size_t *len);
 
-// Where each state's arcs are: those of state s run from arcs[offsets[s]] to before
-// arcs[offsets[s + 1]], so there is one entry more than states. Otherwise as koshi_lattice_arcs.
+// Where each state's arcs are: those of state s run from `arcs[offsets[s]]` to before
+// `arcs[offsets[s + 1]]`, so there is one entry more than states. Otherwise as koshi_lattice_arcs.
 const uint32_t *koshi_lattice_arc_offsets(const koshi_lattice *lattice, size_t *len);
 
 // The cost of ending in each state. Otherwise as koshi_lattice_arcs.

@@ -3,6 +3,7 @@
 mod common;
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::c::{Language, Program};
@@ -14,22 +15,59 @@ fn blocks(language: &str) -> Vec<String> {
     readme.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap().to_string()).collect()
 }
 
+/// The README's one C program.
+fn program() -> String {
+    let [program] = &blocks("c")[..] else { panic!("one program is expected") };
+    program.clone()
+}
+
+fn prompts() -> PathBuf {
+    common::root().join("examples/data/prompts")
+}
+
+const PRINTED: &str = "allison-conf-muted 577 32 326 310\n";
+
 #[test]
 fn the_program_decodes_a_prompt() {
-    let [program] = &blocks("c")[..] else { panic!("one program is expected") };
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("readme.c");
-    fs::write(&source, program).unwrap();
+    fs::write(&source, program()).unwrap();
     for language in [Language::C99, Language::Cpp17] {
         let program = Program::compile(&source, language);
-        let output = Command::new(program.path()).current_dir(common::root().join("examples/data/prompts")).output();
-        let output = output.unwrap();
-        assert!(output.status.success());
-        assert_eq!(String::from_utf8(output.stdout).unwrap(), "allison-conf-muted 577 32 326 310\n");
-        let elsewhere = Command::new(program.path()).current_dir(folder.path()).output().unwrap();
+        let output = program.run_in(&prompts(), &[]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), PRINTED);
+        let elsewhere = program.run_in(folder.path(), &[]);
         assert_eq!(elsewhere.status.code(), Some(1));
-        assert!(String::from_utf8(elsewhere.stderr).unwrap().starts_with("trans.mdl: "));
+        assert!(String::from_utf8(elsewhere.stderr).unwrap().contains("trans.mdl: "));
     }
+}
+
+#[test]
+fn the_commands_link_the_program_either_way() {
+    let commands = blocks("sh").into_iter().find(|block| block.contains("libkoshi.a")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let release = folder.path().join("target/release");
+    fs::create_dir_all(&release).unwrap();
+    let library = common::shared_library();
+    fs::copy(&library, release.join("libkoshi.so")).unwrap();
+    fs::copy(library.with_file_name("libkoshi.a"), release.join("libkoshi.a")).unwrap();
+    std::os::unix::fs::symlink(common::root().join("include"), folder.path().join("include")).unwrap();
+    fs::write(folder.path().join("program.c"), program()).unwrap();
+    let run = |program: &str, words: &[&str], folder: &Path| {
+        let output = Command::new(program).args(words).current_dir(folder).output().unwrap();
+        assert!(output.status.success(), "{program} {words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let mut ways = 0;
+    for command in commands.lines() {
+        run("sh", &["-ec", command], folder.path());
+        if command.starts_with("cc ") {
+            assert_eq!(run(folder.path().join("program").to_str().unwrap(), &[], &prompts()), PRINTED);
+            ways += 1;
+        }
+    }
+    assert_eq!(ways, 2);
 }
 
 #[test]
@@ -51,10 +89,9 @@ fn the_command_line_for_recipes_is_read() {
         .replace("final.mdl", "trans.mdl")
         .replace("lat.1.gz", &lattices)
         .replace("words.tra", &words);
-    let prompts = common::root().join("examples/data/prompts");
-    let output = Command::new("sh").args(["-ec", &script]).current_dir(&prompts).output().unwrap();
+    let output = Command::new("sh").args(["-ec", &script]).current_dir(prompts()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let expected = fs::read_to_string(prompts.join("expected.words.int")).unwrap();
+    let expected = fs::read_to_string(prompts().join("expected.words.int")).unwrap();
     assert_eq!(fs::read_to_string(words).unwrap(), expected);
     assert!(fs::metadata(lattices).unwrap().len() > 10_000);
 }

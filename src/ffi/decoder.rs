@@ -146,7 +146,7 @@ pub unsafe extern "C" fn koshi_decoder_info(
 }
 
 /// Advances `num_items` distinct channels of `decoder` by their rows, as one batch over its lanes.
-/// `item_size` is sizeof items[0]. Each item gets its own status, and what becomes of one does not
+/// `item_size` is `sizeof items[0]`. Each item gets its own status, and what becomes of one does not
 /// touch the others: a bad channel handle, a channel that is in use or stands twice in `items`, or one
 /// of another decoder is that item's matter too. KOSHI_OK if all items succeeded, else
 /// KOSHI_OK_PARTIAL. KOSHI_E_ARGUMENT, _HANDLE and _UNSUPPORTED are about the call itself: then no item

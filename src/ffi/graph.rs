@@ -113,7 +113,7 @@ pub unsafe extern "C" fn koshi_graph_from_memory(
     })
 }
 
-/// As koshi_graph_read, where label i reads column columns[i]. The table has `num_columns` entries;
+/// As koshi_graph_read, where label i reads column `columns[i]`. The table has `num_columns` entries;
 /// entry 0 is not used, and a label without an entry, or with a negative one, is KOSHI_E_GRAPH.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_graph_read_mapped(

@@ -168,8 +168,8 @@ pub unsafe extern "C" fn koshi_lattice_arcs(
     guard::query(ptr::null(), || unsafe { array(lattice, len, |lattice| Ok(bytemuck::cast_slice(lattice.arcs()))) })
 }
 
-/// Where each state's arcs are: those of state s run from arcs[offsets[s]] to before
-/// arcs[offsets[s + 1]], so there is one entry more than states. Otherwise as koshi_lattice_arcs.
+/// Where each state's arcs are: those of state s run from `arcs[offsets[s]]` to before
+/// `arcs[offsets[s + 1]]`, so there is one entry more than states. Otherwise as koshi_lattice_arcs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_lattice_arc_offsets(lattice: *const koshi_lattice, len: *mut usize) -> *const u32 {
     // SAFETY: as for the export.

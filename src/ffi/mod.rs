@@ -4,10 +4,10 @@
 //! items are written for a C reader. The rules that all of them follow stand once at the
 //! head of that header (`cbindgen.toml`). How they are kept:
 //!
-//! * every export runs inside [`guard`]: nothing unwinds, the floating-point environment is
+//! * every export runs inside `guard`: nothing unwinds, the floating-point environment is
 //!   the default one and the caller's comes back;
-//! * pointers are turned into Rust values by [`arg`], handles by [`registry`], growing
-//!   structs by [`config`]; what only one call at a time may use is [`exclusive`];
+//! * pointers are turned into Rust values by `arg`, handles by `registry`, growing
+//!   structs by `config`; what only one call at a time may use is `exclusive`;
 //! * a result is written to the caller's memory last, when nothing can fail any more.
 
 // The names are C's. What a pointer must be is said once, at the head of the header.

@@ -102,6 +102,11 @@ impl Program {
 
     /// Runs the program at the root of the repository.
     pub fn run(&self, arguments: &[&str]) -> Output {
+        self.run_in(super::root(), arguments)
+    }
+
+    /// Runs the program in a folder.
+    pub fn run_in(&self, folder: &Path, arguments: &[&str]) -> Output {
         let mut words: Vec<&str> = Vec::new();
         if mode() == Mode::Valgrind {
             words.extend(VALGRIND.iter().chain(VALGRIND_ERRORS));
@@ -111,7 +116,7 @@ impl Program {
         words.extend(arguments);
         let output = Command::new(words[0])
             .args(&words[1..])
-            .current_dir(super::root())
+            .current_dir(folder)
             .env("ASAN_OPTIONS", "detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1")
             .env("UBSAN_OPTIONS", "print_stacktrace=1")
             .output();
