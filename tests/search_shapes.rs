@@ -22,6 +22,7 @@ over_both_faces! {
     tokens_by_the_ten_thousand
     an_utterance_without_end
     limits_of_frames_and_channels
+    the_trace_is_pruned_on_the_way
 }
 
 /// Decodes row by row and holds everything to the reference after each.
@@ -206,5 +207,45 @@ fn limits_of_frames_and_channels<F: Face>() {
         }
         assert_eq!(all.len(), 3);
         all.truncate(1);
+    }
+}
+
+/// Many tokens at a time, and ways that stay alive for long: the trace is pruned again and again.
+fn the_trace_is_pruned_on_the_way<F: Face>() {
+    let mut rng = Rng(6);
+    let num_states = 400;
+    let states = (0..num_states).map(|state| {
+        let arcs = (0..3).map(|place| {
+            let epsilon = place == 0 && state + 1 < num_states && rng.below(4) == 0;
+            let next = if epsilon { state + 1 + rng.below(num_states - state - 1) } else { rng.below(num_states) };
+            let ilabel = if epsilon { 0 } else { 1 + rng.below(8) as i32 };
+            arc(ilabel, rng.below(5) as i32, rng.below(64) as f32 / 16.0, next as u32)
+        });
+        (if state % 9 == 0 { 0.5 } else { INF }, arcs.collect())
+    });
+    let graph = source(Some(0), states.collect());
+    let data: Vec<f32> = (0..260 * 8).map(|_| -(rng.below(64) as f32) / 16.0).collect();
+    let rows = Matrix::dense(&data, 8);
+    for (lattice_beam, beam, link_budget) in [(9.0, 9.0, 1), (9.0, 9.0, 40_000), (4.0, 7.0, 3_000)] {
+        let search = SearchConfig { beam, lattice_beam, link_budget, ..SearchConfig::default() };
+        let config = DecoderConfig { search, num_threads: 1, num_lanes: 1, ..DecoderConfig::default() };
+        let (_decoder, mut channel) = open::<F>(&graph, &config);
+        let mut reference = Reference::begin(&graph, search).unwrap();
+        let (mut fell, mut links) = (0, 0);
+        for frame in 0..rows.frames {
+            F::push(&mut channel, rows.part(frame, frame + 1)).unwrap();
+            reference.advance(&data[frame * 8..frame * 8 + 8]).unwrap();
+            let now = F::stats(&channel).unwrap().trace_links;
+            fell += u32::from(now < links);
+            links = now;
+            if frame % 83 == 0 || frame + 1 == rows.frames {
+                let found = results::<F>(&mut channel);
+                let expected = [true, false].map(|use_final| reference.lattice(use_final));
+                assert!(found.lattices == expected, "frame {frame}, lattice beam {lattice_beam}");
+                let best = reference.best_path(true);
+                assert_eq!((&found.paths[0].olabels, &found.paths[0].ilabels), (&best.olabels, &best.ilabels));
+            }
+        }
+        assert!(links > 20_000 && (fell > 1 || link_budget > 1), "{fell} {links}");
     }
 }

@@ -235,21 +235,27 @@ impl<'g> Reference<'g> {
         let last = self.tokens.len() - 1;
         let mut extras: BTreeMap<(usize, u32), f32> =
             ends.iter().map(|(&state, &(extra, _))| ((last, state), extra)).collect();
-        loop {
-            let before = extras.clone();
-            for link in &self.links {
-                if let Some(&extra) = before.get(&link.dst) {
+        let mut by_time: Vec<Vec<&Link>> = vec![Vec::new(); last + 1];
+        self.links.iter().for_each(|link| by_time[link.dst.0].push(link));
+        for links in by_time.iter().rev() {
+            // Epsilon links among them: round after round, until nothing changes.
+            loop {
+                let mut quiet = true;
+                for link in links {
+                    let Some(&extra) = extras.get(&link.dst) else { continue };
                     let sum = link.cost - self.tokens[link.dst.0][&link.dst.1] + extra;
                     if sum <= self.config.lattice_beam {
                         let entry = extras.entry(link.src).or_insert(f32::INFINITY);
+                        quiet &= *entry <= sum;
                         *entry = entry.min(sum);
                     }
                 }
-            }
-            if extras == before {
-                return extras;
+                if quiet {
+                    break;
+                }
             }
         }
+        extras
     }
 
     /// The raw lattice in canonical order.
