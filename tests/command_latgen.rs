@@ -499,6 +499,28 @@ fn case_b77_a_failed_write_is_status_1() {
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// Rust opens /dev/null where a standard stream came closed: results must not get lost in there.
+#[test]
+#[cfg(target_os = "linux")]
+fn closed_standard_streams_are_no_success() {
+    let small = Small::new();
+    let run = |streams: &str, scores: &str, lattices: &str| {
+        let script = format!("exec \"$@\" {streams}");
+        let output = Command::new("sh")
+            .args(["-c", &script, "sh", PROGRAM, "--determinize-lattice=false", "model", "graph", scores, lattices])
+            .current_dir(small.folder.path())
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        Run { code: output.status.code(), stdout: output.stdout, stderr }
+    };
+    run(">&-", "ark:scores", "ark:-").failed("standard output");
+    run(">&-", "ark:scores", "ark:| cat").failed("the command failed");
+    run("<&-", "ark:-", "ark:l").failed("standard input");
+    run("<scores >&-", "ark:-", "ark:l").ok();
+    run("<&- >l", "ark:scores", "ark:-").ok();
+}
+
 #[test]
 fn standard_error_may_be_gone() {
     let small = Small::new();

@@ -207,8 +207,8 @@ fn close(graph: &Graph, theta: f32, scratch: &mut Scratch, window: &mut Window, 
             }
             let tokens = window.states.len() - first_token;
             if scratch.hash.is_full(tokens) {
-                let states: Vec<u32> = window.states[first_token..].iter().map(|s| s & !HAS_EPSILONS).collect();
-                scratch.hash.grow(&states)?;
+                let states = window.states[first_token..].iter().map(|state| state & !HAS_EPSILONS);
+                scratch.hash.grow(states)?;
             }
             let (to, new) = scratch.hash.find_or_insert(dst & !HAS_EPSILONS, tokens as u32);
             let to_at = first_token + to as usize;

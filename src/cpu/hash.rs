@@ -86,12 +86,12 @@ impl StateHash {
 
     /// Moves to a table twice the size; `states` are the tokens so far, in order.
     #[cold]
-    pub(super) fn grow(&mut self, states: &[u32]) -> Result<()> {
+    pub(super) fn grow(&mut self, states: impl Iterator<Item = u32>) -> Result<()> {
         if self.size >= MOST_SIZE {
             return Err(Error::Limit("more tokens at one time than 2^30".into()));
         }
         self.start(self.size / 2)?; // three times this passes the present size
-        for (token, &state) in states.iter().enumerate() {
+        for (token, state) in states.enumerate() {
             self.find_or_insert(state, token as u32);
         }
         Ok(())
@@ -120,7 +120,7 @@ mod tests {
                 seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
                 let state = (seed >> 40) as u32 % 200;
                 if hash.is_full(states.len()) {
-                    hash.grow(&states).unwrap();
+                    hash.grow(states.iter().copied()).unwrap();
                 }
                 let (token, new) = hash.find_or_insert(state, states.len() as u32);
                 assert_eq!(new, !map.contains_key(&state));

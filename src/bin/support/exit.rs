@@ -2,6 +2,8 @@
 
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
+#[cfg(target_os = "linux")]
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use koshi::Error;
 
@@ -29,6 +31,7 @@ impl From<Error> for Failure {
 /// file that shrank).
 pub fn run(program: &'static str, command: impl FnOnce() -> Result<(), Failure>) -> ExitCode {
     end_signals_with_status_1();
+    keep_closed_what_came_closed();
     messages::start(program);
     koshi::table::set_allow_commands(true);
     match std::panic::catch_unwind(AssertUnwindSafe(command)) {
@@ -73,3 +76,46 @@ fn end_signals_with_status_1() {
 
 #[cfg(not(unix))]
 fn end_signals_with_status_1() {}
+
+/// Before `main` the Rust runtime opens /dev/null in place of a standard stream that came closed,
+/// and what is written there is lost without an error. The two that carry data are made to fail
+/// again: whoever reads or writes them is told.
+#[cfg(target_os = "linux")]
+fn keep_closed_what_came_closed() {
+    use std::fs::OpenOptions;
+    use std::os::fd::AsRawFd;
+
+    for (stream, closed) in (0..).zip(&CAME_CLOSED) {
+        if !closed.load(Ordering::Relaxed) {
+            continue;
+        }
+        // The wrong way round: standard input that cannot be read, standard output that cannot be written.
+        if let Ok(file) = OpenOptions::new().read(stream == 1).write(stream == 0).open("/dev/null") {
+            // SAFETY: both descriptors are open, and nothing has used the stream yet.
+            unsafe { libc::dup2(file.as_raw_fd(), stream) };
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn keep_closed_what_came_closed() {}
+
+/// Whether standard input and output were closed when the process began.
+#[cfg(target_os = "linux")]
+static CAME_CLOSED: [AtomicBool; 2] = [AtomicBool::new(false), AtomicBool::new(false)];
+
+/// Runs before the runtime does.
+#[cfg(target_os = "linux")]
+extern "C" fn look_at_standard_streams() {
+    for (stream, closed) in (0..).zip(&CAME_CLOSED) {
+        // SAFETY: F_GETFD only asks; it fails for a descriptor that is not open.
+        closed.store(unsafe { libc::fcntl(stream, libc::F_GETFD) } == -1, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: the section holds functions that are called in turn, before `main`; this one needs nothing
+// of the runtime.
+#[cfg(target_os = "linux")]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = look_at_standard_streams;
