@@ -1,0 +1,130 @@
+//! The options of the command.
+
+use koshi::decoder::{BackendChoice, DecoderConfig};
+use koshi::search::SearchConfig;
+use koshi::{Error, Result};
+
+use crate::support::options::{Kind, Options};
+
+const USAGE: &str = "\
+Decodes matrices of log-likelihoods to lattices. Of the model only the transition model
+is used: it says which column belongs to which transition-id of the graph.
+
+Usage: koshi-latgen-faster-mapped [options] <model> (<graph>|<graphs-rspecifier>) <log-likelihoods-rspecifier>
+           <lattices-wspecifier> [<words-wspecifier> [<alignments-wspecifier>]]
+
+ e.g.: koshi-latgen-faster-mapped --determinize-lattice=false --acoustic-scale=0.083333 \\
+           final.mdl HCLG.fst ark:loglikes.ark 'ark:|gzip -c > lat.1.gz'
+
+With a table of graphs each utterance is decoded with the graph of its key. An utterance
+without rows, without surviving tokens or (without --allow-partial) without a final state
+counts as failed. The exit status is 0 if at least one utterance was decoded and nothing
+that was read or written was broken, else 1.
+";
+
+/// The options, with Kaldi's defaults.
+pub struct Config {
+    beam: f32,
+    lattice_beam: f32,
+    max_active: i32,
+    min_active: i32,
+    beam_delta: f32,
+    acoustic_scale: f32,
+    /// Whether utterances that end outside a final state give results.
+    pub allow_partial: bool,
+    determinize_lattice: bool,
+    /// File of the words' names, or nothing.
+    pub word_symbol_table: String,
+    /// Threads, at least 1 once [`Config::decoder`] has succeeded.
+    pub num_threads: i32,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            beam: 16.0,
+            lattice_beam: 10.0,
+            max_active: i32::MAX,
+            min_active: 200,
+            beam_delta: 0.5,
+            acoustic_scale: 0.1,
+            allow_partial: false,
+            determinize_lattice: true,
+            word_symbol_table: String::new(),
+            num_threads: 1,
+        }
+    }
+}
+
+impl Config {
+    /// What the command line can set.
+    pub fn options(&mut self) -> Options<'_> {
+        let mut options = Options::new(USAGE);
+        options.float("beam", &mut self.beam, "Tokens further than this from the best one are dropped");
+        options.float("lattice-beam", &mut self.lattice_beam, "What lies within this of the best path is kept");
+        options.int("max-active", &mut self.max_active, "About how many tokens are followed at most");
+        options.int("min-active", &mut self.min_active, "As long as there are no more tokens, all are followed");
+        let doc = "Added to the beam of the next frame where max-active or min-active changed that of this one";
+        options.float("beam-delta", &mut self.beam_delta, doc);
+        options.float("acoustic-scale", &mut self.acoustic_scale, "Multiplies log-likelihoods");
+        let doc = "Also give results for utterances that end outside a final state";
+        options.flag("allow-partial", &mut self.allow_partial, doc);
+        let doc = "Write determinized lattices; not there yet, so that false has to be given";
+        options.flag("determinize-lattice", &mut self.determinize_lattice, doc);
+        let doc = "With this table of words, print the words of each utterance to standard error";
+        options.text("word-symbol-table", &mut self.word_symbol_table, doc);
+        options.int("num-threads", &mut self.num_threads, "Threads; results do not depend on it");
+        accept_without_effect(&mut options);
+        options
+    }
+
+    /// The decoder's options; refuses what they cannot be, before anything is opened.
+    pub fn decoder(&self) -> Result<DecoderConfig> {
+        let unsigned = |name: &str, value: i32| {
+            u32::try_from(value).map_err(|_| Error::Config(format!("{name} is {value}; it cannot be negative")))
+        };
+        let search = SearchConfig {
+            beam: self.beam,
+            lattice_beam: self.lattice_beam,
+            max_active: unsigned("max-active", self.max_active)?,
+            min_active: unsigned("min-active", self.min_active)?,
+            beam_delta: self.beam_delta,
+            acoustic_scale: self.acoustic_scale,
+            ..SearchConfig::default()
+        };
+        let num_threads = unsigned("num-threads", self.num_threads)?;
+        let most = DecoderConfig::MOST_THREADS;
+        if !(1..=most).contains(&num_threads) {
+            return Err(Error::Config(format!("num-threads is {num_threads}; it must be 1 to {most}")));
+        }
+        // Each thread advances a channel of its own, so the decoder needs lanes and no threads.
+        let config = DecoderConfig {
+            search,
+            backend: BackendChoice::Cpu,
+            num_lanes: num_threads,
+            num_threads: 1,
+            ..DecoderConfig::default()
+        };
+        config.check()?;
+        if self.determinize_lattice {
+            let why = "determinized lattices cannot be written yet; give --determinize-lattice=false for raw ones";
+            return Err(Error::Unsupported(why.into()));
+        }
+        Ok(config)
+    }
+}
+
+/// Options of Kaldi's program that have nothing to act on here.
+fn accept_without_effect(options: &mut Options<'_>) {
+    let determinizer = "Of determinization, which is not there yet";
+    options.ignored("delta", Kind::Float, determinizer);
+    options.ignored("max-mem", Kind::Int, determinizer);
+    options.ignored("minimize", Kind::Bool, determinizer);
+    options.ignored("phone-determinize", Kind::Bool, determinizer);
+    options.ignored("word-determinize", Kind::Bool, determinizer);
+    options.ignored("prune-interval", Kind::Int, "When tokens are pruned does not change what is kept");
+    options.ignored("hash-ratio", Kind::Float, "Of Kaldi's hash table");
+    options.ignored("memory-pool-links-block-size", Kind::Int, "Of Kaldi's memory pool");
+    options.ignored("memory-pool-tokens-block-size", Kind::Int, "Of Kaldi's memory pool");
+    options.ignored("num-threads-total", Kind::Int, "Of Kaldi's thread pool");
+}
