@@ -182,6 +182,12 @@ impl Trace {
     fn prune(&mut self, lattice_beam: f32, room: &mut Room) -> Result<()> {
         let Room { extras, places, places_before } = room;
         self.extras(std::iter::repeat(0.0), lattice_beam, extras)?;
+        // All memory first: from here on the trace changes in place.
+        let most = (0..self.starts.len()).map(|time| self.states_at(time).len()).max().unwrap_or(0);
+        for list in [&mut *places, &mut *places_before] {
+            list.clear();
+            try_reserve(list, most, "trace")?;
+        }
         let (mut tokens, mut links) = (0usize, 0usize);
         let mut start_before = 0;
         for time in 0..self.starts.len() {
@@ -189,7 +195,6 @@ impl Trace {
             // New place of each old token of the present and the earlier time.
             std::mem::swap(places, places_before);
             places.clear();
-            try_reserve(places, end.tokens - start.tokens, "trace")?;
             let first_token = tokens;
             for (old, &extra) in extras.iter().enumerate().take(end.tokens).skip(start.tokens) {
                 places.push((tokens - first_token) as u32);
