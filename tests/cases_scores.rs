@@ -217,6 +217,16 @@ fn case_b24_chunks_and_nan<F: Face>() {
             }
         }
     }
+    // Whatever the scale: NaN and +inf are no scores, also where the search would make something of them.
+    for acoustic_scale in [0.0, -0.0, -1.0, 1e-40] {
+        for bad in [f32::NAN, INF] {
+            let config = config(SearchConfig { acoustic_scale, ..SearchConfig::default() });
+            let (_decoder, mut channel) = open::<F>(&loops(2), &config);
+            let fault = F::push(&mut channel, Matrix::dense(&[-1.0, -1.0, -1.0, bad], 2)).unwrap_err();
+            assert_eq!(fault.status, Status::KOSHI_E_SCORES, "{bad} at scale {acoustic_scale}");
+            assert!(fault.message.starts_with("frame 1, column 1: "), "{}", fault.message);
+        }
+    }
     // A finite score that overflows in the bad direction is named too.
     let steep = config(SearchConfig { acoustic_scale: 10.0, ..SearchConfig::default() });
     let (_decoder, mut channel) = open::<F>(&loops(2), &steep);

@@ -174,6 +174,61 @@ fn every_call<F: Face>() {
     }
 }
 
+/// One refusal in the course of a whole utterance, at each place where there can be one: the push that
+/// meets it is made again, and the results are as if nothing had been.
+fn once_an_utterance<F: Face>() {
+    let rng = &mut Rng(9);
+    let graph = face::graph::<F>(&busy_graph(rng));
+    let data: Vec<f32> = (0..70 * 64).map(|_| -(rng.below(400) as f32) / 40.0).collect();
+    let rows = Matrix::dense(&data, 64);
+    let search = SearchConfig { beam: 10.0, lattice_beam: 10.0, link_budget: 2_000, ..SearchConfig::default() };
+    let config = DecoderConfig { search, num_threads: 1, num_lanes: 1, ..DecoderConfig::default() };
+    let decode = |at: Option<usize>| {
+        let decoder = F::decoder(&graph, &config).unwrap();
+        let mut channel = F::channel(&decoder).unwrap();
+        REFUSED.set(false);
+        LEFT.set(at);
+        let mut faults = u32::from(F::begin(&mut channel).is_err_and(|fault| refused(&fault)));
+        if faults > 0 {
+            F::begin(&mut channel).unwrap();
+        }
+        let mut frame = 0;
+        while frame < rows.frames {
+            match F::push(&mut channel, rows.part(frame, rows.frames.min(frame + 3))) {
+                Ok(()) => {}
+                Err(fault) => faults += u32::from(refused(&fault)),
+            }
+            frame = F::num_frames(&channel) as usize;
+        }
+        LEFT.set(None);
+        assert_eq!(faults, u32::from(REFUSED.get()));
+        (REFUSED.get(), face::results::<F>(&mut channel))
+    };
+    let (_, expected) = decode(None);
+    assert!(expected.lattices[0].num_arcs() > 1_000);
+    let mut places = 0;
+    while let (true, found) = decode(Some(places)) {
+        assert_eq!(found, expected, "allocation {places}");
+        places += 1;
+    }
+    assert!(places > 50, "{places}");
+}
+
+fn refused(fault: &face::Fault) -> bool {
+    assert_eq!(fault.status, Status::KOSHI_E_NO_MEMORY, "{}", fault.message);
+    true
+}
+
+#[test]
+fn once_an_utterance_through_rust() {
+    once_an_utterance::<Rust>();
+}
+
+#[test]
+fn once_an_utterance_through_c() {
+    once_an_utterance::<C>();
+}
+
 #[test]
 fn through_rust() {
     every_call::<Rust>();
