@@ -58,6 +58,14 @@ fn a_million_columns<F: Face>() {
         labels.iter().for_each(|&label| row[label as usize - 1] = -(rng.below(40) as f32) * 0.25);
     }
     check::<F>(&wide, SearchConfig::default(), Matrix::dense(&data, COLUMNS));
+    // The rows that a channel keeps for its raw links are few when they are wide.
+    let config = DecoderConfig { num_lanes: 1, num_threads: 1, ..DecoderConfig::default() };
+    let (_decoder, mut channel) = open::<F>(&wide, &config);
+    for _ in 0..25 {
+        F::push(&mut channel, Matrix::dense(&data, COLUMNS)).unwrap();
+    }
+    let memory = F::stats(&channel).unwrap().memory;
+    assert!(memory < 160_000_000, "{memory} bytes after 75 rows of 4 MB");
     // One column less is refused; a bad value in a column that nothing reads is not overlooked.
     let (_decoder, mut channel) = open::<F>(&wide, &DecoderConfig::default());
     let narrow = Matrix { data: &data, frames: 1, dim: COLUMNS - 1, stride: COLUMNS };

@@ -18,6 +18,8 @@ use super::window::{TimeStart, Token, Window};
 
 /// Times after which a window counts as full, whatever its links: their rows take memory too.
 const MOST_TIMES: usize = 50;
+/// Scores after which a window counts as full: with a million columns fifty rows would be 200 MB.
+const MOST_SCORES: usize = 1 << 20;
 /// Times before which a window is not full: with fewer, the backward pass would see too little
 /// of the future to drop much.
 const LEAST_TIMES: usize = 8;
@@ -185,7 +187,8 @@ impl CpuChannel {
     fn make_room(&mut self, shared: &Shared, scratch: &mut Scratch) -> Result<()> {
         let times = self.younger.num_times();
         let links = self.younger.links.len() as u64 * 2;
-        if times < LEAST_TIMES || (times < MOST_TIMES && links < u64::from(shared.config.link_budget)) {
+        let young = times < MOST_TIMES && self.younger.rows.len() < MOST_SCORES;
+        if times < LEAST_TIMES || (young && links < u64::from(shared.config.link_budget)) {
             return Ok(());
         }
         if !self.older.is_empty() {
