@@ -4,27 +4,15 @@ mod common;
 
 use std::sync::Arc;
 
-use common::graph::{Rng, arc, source};
+use common::graph::Rng;
 use koshi::Error;
 use koshi::decoder::{Decoder, DecoderConfig};
 use koshi::graph::{Columns, Graph};
 use koshi::search::{Rows, SearchConfig};
 
 fn graph_and_rows(rng: &mut Rng) -> (Arc<Graph>, Vec<f32>, usize) {
-    let (num_states, dim) = (3_000, 64);
-    // Every state has a way on; epsilon arcs lead to higher states only.
-    let states = (0..num_states).map(|state| {
-        let arcs = (0..6).map(|place| {
-            let epsilon = place == 0 && state + 1 < num_states && rng.below(3) == 0;
-            let next = if epsilon { state + 1 + rng.below(num_states - state - 1) } else { rng.below(num_states) };
-            let ilabel = if epsilon { 0 } else { 1 + rng.below(dim as u64) as i32 };
-            arc(ilabel, rng.below(5) as i32, rng.below(80) as f32 / 20.0, next as u32)
-        });
-        (0.0, arcs.collect())
-    });
-    let graph = source(Some(0), states.collect());
+    let (graph, rows, dim) = rng.busy();
     let graph = Arc::new(Graph::from_source(&graph, Columns::Labels).unwrap());
-    let rows: Vec<f32> = (0..400 * dim).map(|_| -(rng.below(400) as f32) / 40.0).collect();
     (graph, rows, dim)
 }
 

@@ -50,6 +50,25 @@ impl Rng {
         let states = states.collect();
         source(Some(self.below(num_states) as u32), states)
     }
+
+    /// A graph of 3,000 states on which a search has much to do, 400 rows for it, and their width.
+    pub fn busy(&mut self) -> (VecSource, Vec<f32>, usize) {
+        let (num_states, dim) = (3_000, 64);
+        // Every state has a way on; epsilon arcs lead to higher states only.
+        let states = (0..num_states).map(|state| {
+            let arcs = (0..6).map(|place| {
+                let epsilon = place == 0 && state + 1 < num_states && self.below(3) == 0;
+                let next =
+                    if epsilon { state + 1 + self.below(num_states - state - 1) } else { self.below(num_states) };
+                let ilabel = if epsilon { 0 } else { 1 + self.below(dim as u64) as i32 };
+                arc(ilabel, self.below(5) as i32, self.below(80) as f32 / 20.0, next as u32)
+            });
+            (0.0, arcs.collect())
+        });
+        let graph = source(Some(0), states.collect());
+        let rows = (0..400 * dim).map(|_| -(self.below(400) as f32) / 40.0).collect();
+        (graph, rows, dim)
+    }
 }
 
 /// Levels by relaxation, round after round: slow and plain.
