@@ -1,13 +1,12 @@
 //! Lattices as OpenFst vector FSTs (`VectorFst::Read` and `Write`, `FstHeader`, Kaldi's `lattice-weight.h`).
 
 use crate::error::{Result, try_reserve};
-use crate::table::{Input, Output};
+use crate::table::{Input, Output, SymbolTable};
 
 use super::Written;
 use crate::lattice::{LatticeArc, LatticeWeight, PartStrings, Parts, Strings};
 
 const MAGIC: i32 = 2_125_659_606;
-const SYMBOLS_MAGIC: i32 = 2_125_658_996;
 const VERSION: i32 = 2;
 /// Header flags: symbol tables follow the header; states are aligned (of no effect in a vector FST).
 const HAS_ISYMBOLS: i32 = 1;
@@ -101,7 +100,7 @@ fn read_header(input: &mut Input) -> Result<Header> {
     }
     for flag in [HAS_ISYMBOLS, HAS_OSYMBOLS] {
         if flags & flag != 0 {
-            skip_symbols(input)?;
+            SymbolTable::skip_binary(input)?;
         }
     }
     Ok(Header { arc_type, start: u32::try_from(state).ok(), num_states: u64::try_from(count).ok() })
@@ -117,36 +116,6 @@ fn read_name(input: &mut Input, what: &str) -> Result<String> {
     }
     let bytes = input.read_bounded(length as u64, what)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// Passes over an embedded symbol table: magic, name, next free key, count, pairs of symbol and key.
-fn skip_symbols(input: &mut Input) -> Result<()> {
-    let at = input.offset();
-    let magic = i32::from_le_bytes(input.read_array()?);
-    if magic != SYMBOLS_MAGIC {
-        return Err(input.format_error_at(at, format!("magic number {magic} is not that of a symbol table")));
-    }
-    skip_string(input)?;
-    let _next_key: [u8; 8] = input.read_array()?;
-    let at = input.offset();
-    let count = i64::from_le_bytes(input.read_array()?);
-    if count < 0 {
-        return Err(input.format_error_at(at, format!("symbol table of {count} symbols")));
-    }
-    for _ in 0..count {
-        skip_string(input)?;
-        let _key: [u8; 8] = input.read_array()?;
-    }
-    Ok(())
-}
-
-fn skip_string(input: &mut Input) -> Result<()> {
-    let at = input.offset();
-    let length = i32::from_le_bytes(input.read_array()?);
-    match u64::try_from(length) {
-        Ok(length) => input.skip(length, "symbol table"),
-        Err(_) => Err(input.format_error_at(at, format!("symbol of {length} bytes"))),
-    }
 }
 
 struct Reader<'a> {
