@@ -256,9 +256,7 @@ fn sort_links(
                 Some(previous) => previous.states[raw as usize],
                 None => trace.states_at(trace.num_times() - 1)[place as usize],
             };
-            let view = graph.state(state & !HAS_EPSILONS);
-            let column = view.column((link.arc - view.header.first_arc) as usize);
-            (place, state, -time.row[column as usize] + 0.0) // + 0.0: never -0.0
+            (place, state, time.acoustic_cost(graph, state & !HAS_EPSILONS, link.arc))
         };
         let file_arc = graph.file_arc(state & !HAS_EPSILONS, link.arc);
         room.links.push((file_arc, TraceLink { src, dst, arc: link.arc, extra, acoustic }));

@@ -1,6 +1,7 @@
 //! A channel on the CPU: the tokens of one utterance, and how a frame advances them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use crate::error::{Error, Result, try_reserve};
@@ -40,8 +41,6 @@ pub struct CpuChannel {
     next_beam: f32,
     /// Least cost of the last time, before it was subtracted.
     least: f32,
-    /// Sum of all that was subtracted.
-    offset: f64,
     older: Window,
     younger: Window,
     /// Places in the trace of the tokens of its last time.
@@ -57,7 +56,6 @@ impl CpuChannel {
             emitters: Emitters::default(),
             next_beam: f32::INFINITY,
             least: 0.0,
-            offset: 0.0,
             older: Window::default(),
             younger: Window::default(),
             boundary: Vec::new(),
@@ -78,7 +76,6 @@ impl CpuChannel {
         self.trace.clear();
         self.emitters.clear();
         self.stats = SearchStats::default();
-        self.offset = 0.0;
         scratch.candidates.clear();
         scratch.candidates.costs.push(0.0);
         scratch.candidates.dsts.push(shared.graph.start());
@@ -167,7 +164,6 @@ impl CpuChannel {
         self.younger.starts.push(start);
         self.next_beam = emission.next_beam;
         self.least = least;
-        self.offset += f64::from(least);
         let tokens = (self.younger.states.len() - start.tokens) as u64;
         let stats = &mut self.stats;
         stats.tokens += tokens;
@@ -203,11 +199,9 @@ impl CpuChannel {
                 &mut self.trace,
             )?;
             self.older.clear();
-            std::mem::swap(&mut self.older, &mut self.younger);
-            return self.trace.prune_when_grown(shared.config.lattice_beam);
         }
         std::mem::swap(&mut self.older, &mut self.younger);
-        Ok(())
+        self.trace.prune_when_grown(shared.config.lattice_beam)
     }
 
     /// Refuses to go on above the memory limit. Links are pruned as they come, so what is held
@@ -275,27 +269,26 @@ impl CpuChannel {
         Ok(lattice)
     }
 
-    fn add_seconds(&mut self, since: Instant) {
+    /// Advances by all rows, or up to the first that fails.
+    pub(super) fn advance(&mut self, rows: Rows<'_>, cancelled: &AtomicBool, scratch: &mut Scratch) -> Result<()> {
+        let since = Instant::now();
+        let outcome = self.advance_rows(rows, cancelled, scratch);
         self.stats.seconds += since.elapsed().as_secs_f64();
+        outcome
     }
 
-    /// Advances by all rows, or up to the first that fails; returns the rows searched.
-    pub(super) fn advance(
-        &mut self,
-        rows: Rows<'_>,
-        scratch: &mut Scratch,
-        mut stop: impl FnMut() -> Result<()>,
-    ) -> (usize, Result<()>) {
-        let since = Instant::now();
+    fn advance_rows(&mut self, rows: Rows<'_>, cancelled: &AtomicBool, scratch: &mut Scratch) -> Result<()> {
         // No rows have no width either: an empty matrix may say 0 columns.
-        let mut outcome = if rows.frames() > 0 { self.shared.graph.check_width(rows.dim()) } else { Ok(()) };
-        let mut done = 0;
-        while outcome.is_ok() && done < rows.frames() {
-            outcome = stop().and_then(|()| self.advance_frame(rows.row(done), scratch));
-            done += usize::from(outcome.is_ok());
+        if rows.frames() > 0 {
+            self.shared.graph.check_width(rows.dim())?;
         }
-        self.add_seconds(since);
-        (done, outcome)
+        for frame in 0..rows.frames() {
+            if cancelled.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
+            self.advance_frame(rows.row(frame), scratch)?;
+        }
+        Ok(())
     }
 }
 
@@ -377,12 +370,8 @@ impl Backpointers for CpuChannel {
             let state = state & !HAS_EPSILONS;
             let file_arc = graph.file_arc(state, link.arc);
             if best.is_none_or(|(least, _)| file_arc < least) {
-                let acoustic = if link.src & EPSILON != 0 {
-                    0.0
-                } else {
-                    let view = graph.state(state);
-                    -time.row[view.column((link.arc - view.header.first_arc) as usize) as usize] + 0.0
-                };
+                let epsilon = link.src & EPSILON != 0;
+                let acoustic = if epsilon { 0.0 } else { time.acoustic_cost(graph, state, link.arc) };
                 best = Some((file_arc, Step { from, state, arc: link.arc, acoustic }));
             }
         }

@@ -196,7 +196,7 @@ fn set_len(out: &mut Candidates, n: usize) {
 
 /// Asks for the first two cache lines of a state's block.
 #[inline(always)]
-pub(super) fn prefetch(words: &[u32], id: u32) {
+fn prefetch(words: &[u32], id: u32) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

@@ -107,7 +107,6 @@ pub struct CpuLanes {
     scratches: Arc<Scratches>,
     /// None with one thread: batches then run on the caller's.
     pool: Option<rayon::ThreadPool>,
-    num_lanes: usize,
 }
 
 impl CpuLanes {
@@ -128,7 +127,7 @@ impl CpuLanes {
             None
         };
         let scratches = Arc::new(Scratches::new(num_lanes.max(1), graph.max_level()));
-        Ok(CpuLanes { shared: Arc::new(Shared { graph, config }), scratches, pool, num_lanes: num_lanes.max(1) })
+        Ok(CpuLanes { shared: Arc::new(Shared { graph, config }), scratches, pool })
     }
 
     /// Bytes of idle working spaces.
@@ -145,12 +144,7 @@ impl CpuLanes {
                 return;
             }
         };
-        let (rows, cancelled) = (work.rows, work.cancelled);
-        let stop = || match cancelled.load(std::sync::atomic::Ordering::Relaxed) {
-            true => Err(Error::Cancelled),
-            false => Ok(()),
-        };
-        (work.frames_done, work.result) = work.channel.channel.advance(rows, &mut scratch, stop);
+        work.result = work.channel.channel.advance(work.rows, work.cancelled, &mut scratch);
     }
 }
 
@@ -169,9 +163,5 @@ impl Lanes for CpuLanes {
             }
             _ => batch.iter_mut().for_each(|work| self.advance_one(work)),
         }
-    }
-
-    fn num_lanes(&self) -> usize {
-        self.num_lanes
     }
 }

@@ -4,6 +4,7 @@
 //! what survives of the older to the trace, and the two change places; buffers are kept.
 
 use crate::error::{Result, try_reserve};
+use crate::graph::Graph;
 
 /// No link: the end of a chain.
 pub(super) const NONE: u32 = u32::MAX;
@@ -136,6 +137,13 @@ pub(super) struct Time<'a> {
 }
 
 impl<'a> Time<'a> {
+    /// Acoustic cost without scale, never `-0.0`, of the emitting arc number `arc` of state
+    /// `state` on the way to this time.
+    pub fn acoustic_cost(&self, graph: &Graph, state: u32, arc: u32) -> f32 {
+        let view = graph.state(state);
+        -self.row[view.column(view.place(arc)) as usize] + 0.0
+    }
+
     /// The links into token `at`.
     #[inline(always)]
     pub fn incoming(&self, at: u32) -> impl Iterator<Item = Link> + 'a {

@@ -6,7 +6,7 @@ use crate::cpu::{CpuLanes, LentChannel};
 use crate::cuda;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
-use crate::search::{LaneChannel, LaneWork, Lanes};
+use crate::search::{LaneWork, Lanes};
 
 use super::config::{BackendChoice, DecoderConfig};
 
@@ -63,9 +63,4 @@ impl Backend {
             Backend::Cpu(lanes) => lanes.memory(),
         }
     }
-}
-
-/// So that callers need not name the trait.
-pub(super) fn as_lane(channel: &mut BackendChannel) -> &mut dyn LaneChannel {
-    channel
 }

@@ -8,7 +8,7 @@ use crate::lattice::{Path, RawLattice};
 use crate::search::{LaneChannel, LaneWork, Rows, SearchStats};
 
 use super::Decoder;
-use super::backend::{BackendChannel, as_lane};
+use super::backend::BackendChannel;
 use super::decodable::Decodable;
 
 /// Where a channel stands.
@@ -102,7 +102,7 @@ impl Channel {
         self.state = ChannelState::New;
         self.failure = None;
         self.cancelled.store(false, Ordering::Relaxed);
-        as_lane(&mut self.lane).begin()?;
+        self.lane.begin()?;
         self.state = ChannelState::Open;
         Ok(())
     }
@@ -234,7 +234,7 @@ impl Channel {
     /// The raw lattice now; before `finish` it is what `finish` would give if no more rows came.
     pub fn lattice(&mut self, use_final: bool) -> Result<RawLattice> {
         self.check_begun()?;
-        as_lane(&mut self.lane).lattice(use_final)
+        self.lane.lattice(use_final)
     }
 
     /// Counts since `begin`.

@@ -11,8 +11,8 @@ pub trait Decodable {
     fn num_frames_ready(&mut self) -> Result<u64>;
     /// Whether `frame` is the last of the utterance.
     fn is_last_frame(&mut self, frame: u64) -> Result<bool>;
-    /// Fills `row` for `frame`. Entries whose `needed` is false will not be read and may be left
-    /// as they are. Returns whether all of the row was filled (and is to be checked whole).
+    /// Fills `row` for `frame`. `needed` sets the entries that will be read of the slice it is
+    /// given; the others may be left as they are, at `-inf`.
     fn fill_row(&mut self, frame: u64, needed: &dyn Fn(&mut [bool]), row: &mut [f32]) -> Result<()>;
 }
 

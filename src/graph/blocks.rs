@@ -139,6 +139,18 @@ pub struct StateView<'g> {
 }
 
 impl StateView<'_> {
+    /// Place of arc number `arc` among the state's arcs, emitting ones first.
+    #[inline]
+    pub fn place(&self, arc: u32) -> usize {
+        (arc - self.header.first_arc) as usize
+    }
+
+    /// Weight of arc number `arc`, emitting or epsilon.
+    pub fn weight(&self, arc: u32) -> f32 {
+        let place = self.place(arc);
+        if place < self.header.n_emit { self.weights[place] } else { self.eps_weights[place - self.header.n_emit] }
+    }
+
     /// Column of the emitting arc at `place`.
     #[inline]
     pub fn column(&self, place: usize) -> u32 {

@@ -49,11 +49,8 @@ pub fn best_path(
     let mut at = end;
     while let Some(step) = links.best_link(at) {
         let state = graph.state(step.state);
-        let place = (step.arc - state.header.first_arc) as usize;
-        let emitting = place < state.header.n_emit;
-        let graph_cost = if emitting { state.weights[place] } else { state.eps_weights[place - state.header.n_emit] };
-        push(&mut costs, (graph_cost, step.acoustic))?;
-        if emitting {
+        push(&mut costs, (state.weight(step.arc), step.acoustic))?;
+        if state.place(step.arc) < state.header.n_emit {
             push(&mut path.ilabels, graph.ilabel(step.arc))?;
         }
         let olabel = graph.olabel(step.arc);

@@ -1,8 +1,8 @@
 //! What every backend offers: channels, and lanes that advance them.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::lattice::{Path, RawLattice};
 
 use super::{Rows, SearchStats};
@@ -39,8 +39,6 @@ pub struct LaneWork<'a, C> {
     pub rows: Rows<'a>,
     /// Looked at before every frame.
     pub cancelled: &'a AtomicBool,
-    /// Rows that were searched.
-    pub frames_done: usize,
     /// Why it stopped before the last row, if it did; the channel holds everything up to there.
     pub result: Result<()>,
 }
@@ -48,12 +46,7 @@ pub struct LaneWork<'a, C> {
 impl<'a, C> LaneWork<'a, C> {
     /// Work that is still to be done.
     pub fn new(channel: &'a mut C, rows: Rows<'a>, cancelled: &'a AtomicBool) -> Self {
-        LaneWork { channel, rows, cancelled, frames_done: 0, result: Ok(()) }
-    }
-
-    /// [`Error::Cancelled`] once the flag is set.
-    pub fn check_cancelled(&self) -> Result<()> {
-        if self.cancelled.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
+        LaneWork { channel, rows, cancelled, result: Ok(()) }
     }
 }
 
@@ -66,6 +59,4 @@ pub trait Lanes: Send + Sync {
     fn new_channel(&self) -> Result<Self::Channel>;
     /// Advances all items by all of their rows, or as far as they go.
     fn advance(&self, batch: &mut [LaneWork<'_, Self::Channel>]);
-    /// Channels that can be advanced at the same time.
-    fn num_lanes(&self) -> usize;
 }

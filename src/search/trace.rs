@@ -189,7 +189,6 @@ impl Trace {
             try_reserve(list, most, "trace")?;
         }
         let (mut tokens, mut links) = (0usize, 0usize);
-        let mut start_before = 0;
         for time in 0..self.starts.len() {
             let (start, end) = (self.starts[time], self.end_of(time));
             // New place of each old token of the present and the earlier time.
@@ -207,8 +206,8 @@ impl Trace {
             for old in start.links..end.links {
                 let mut link = self.links[old];
                 let sum = link.extra + extras[start.tokens + link.dst as usize];
-                let src = source(&link, start.tokens, start_before);
-                if sum <= lattice_beam && extras[src] <= lattice_beam {
+                // Its source has at most that extra cost, so it is there as well.
+                if sum <= lattice_beam {
                     link.dst = places[link.dst as usize];
                     let place = (link.src & !EPSILON) as usize;
                     link.src = if link.src & EPSILON != 0 { places[place] | EPSILON } else { places_before[place] };
@@ -216,7 +215,6 @@ impl Trace {
                     links += 1;
                 }
             }
-            start_before = start.tokens;
             self.starts[time] = TimeStart { tokens: first_token, links: first_link };
         }
         self.states.truncate(tokens);
@@ -244,7 +242,7 @@ impl Trace {
         // Arcs grouped by source: links come by (dst, file arc), and counting keeps that order.
         let mut offsets = try_filled(0u32, num_states as usize + 1, "lattice states")?;
         let mut num_arcs = 0u32;
-        self.each_survivor(&extras, lattice_beam, |_, src, _, _| {
+        self.each_survivor(&extras, lattice_beam, |_, src, _| {
             offsets[state_of[src] as usize + 1] += 1;
             num_arcs = num_arcs.checked_add(1).ok_or_else(too_large)?;
             Ok(())
@@ -257,20 +255,14 @@ impl Trace {
         next_arc.extend_from_slice(&offsets);
         let blank = LatticeArc { next: 0, ilabel: 0, olabel: 0, weight: LatticeWeight::ONE };
         let mut arcs = try_filled(blank, num_arcs as usize, "lattice arcs")?;
-        self.each_survivor(&extras, lattice_beam, |link, src, dst, _| {
+        self.each_survivor(&extras, lattice_beam, |link, src, dst| {
             let state = graph.state(self.states[src]);
-            let place = (link.arc - state.header.first_arc) as usize;
-            let graph_cost = if place < state.header.n_emit {
-                state.weights[place]
-            } else {
-                state.eps_weights[place - state.header.n_emit]
-            };
             let slot = &mut next_arc[state_of[src] as usize];
             arcs[*slot as usize] = LatticeArc {
                 next: state_of[dst],
                 ilabel: graph.ilabel(link.arc),
                 olabel: graph.olabel(link.arc),
-                weight: LatticeWeight { graph: graph_cost, acoustic: link.acoustic },
+                weight: LatticeWeight { graph: state.weight(link.arc), acoustic: link.acoustic },
             };
             *slot += 1;
             Ok(())
@@ -294,12 +286,12 @@ impl Trace {
         Ok(RawLattice { arcs, offsets, finals, times, acoustic_scale, num_frames, reached_final: ends.reached_final })
     }
 
-    /// Calls `visit(link, src, dst, time)` with token indices for each surviving link, in trace order.
+    /// Calls `visit(link, src, dst)` with token indices for each surviving link, in trace order.
     fn each_survivor(
         &self,
         extras: &[f32],
         lattice_beam: f32,
-        mut visit: impl FnMut(&TraceLink, usize, usize, usize) -> Result<()>,
+        mut visit: impl FnMut(&TraceLink, usize, usize) -> Result<()>,
     ) -> Result<()> {
         let mut before = 0;
         for time in 0..self.starts.len() {
@@ -307,7 +299,7 @@ impl Trace {
             for link in self.links_at(time) {
                 let dst = here + link.dst as usize;
                 if link.extra + extras[dst] <= lattice_beam {
-                    visit(link, source(link, here, before), dst, time)?;
+                    visit(link, source(link, here, before), dst)?;
                 }
             }
             before = here;
