@@ -3,17 +3,21 @@
 mod best_path;
 mod compact;
 mod convert;
+mod determinize;
 mod file;
 mod form;
+mod minimize;
 mod parts;
 mod path;
 mod prune;
+mod push;
 mod raw;
 mod strings;
 mod topology;
 mod weight;
 
 pub use compact::CompactLattice;
+pub use determinize::{DeterminizeConfig, Determinized, Determinizer};
 pub use file::{CompactLatticeHolder, LatticeHolder, RawLatticeHolder};
 pub use form::Lattice;
 pub use parts::{PartStrings, Parts, PartsBuilder};
