@@ -3,7 +3,7 @@
 use crate::error::{Error, Result, try_reserve};
 
 use super::topology::{View, filled};
-use super::{CompactLattice, LatticeWeight, Path, RawLattice};
+use super::{CompactLattice, Lattice, Path, RawLattice, Route};
 
 /// Refuses an acoustic scale that is not finite.
 pub(crate) fn check_scale(acoustic_scale: f32) -> Result<()> {
@@ -38,12 +38,6 @@ pub(crate) fn backward(view: View, acoustic_scale: f32) -> Result<Vec<f64>> {
         cost[state] = leaves.fold(ends, f64::min);
     }
     Ok(cost)
-}
-
-/// The best path: its arcs, and the state where it ends (`None` when there is no path).
-pub(crate) struct Route {
-    pub arcs: Vec<u32>,
-    pub last: Option<u32>,
 }
 
 /// Finds the path of least total. Of equal final states the lowest number is taken; from
@@ -84,50 +78,13 @@ pub(crate) fn best_route(view: View, acoustic_scale: f32) -> Result<Route> {
     Ok(Route { arcs, last })
 }
 
-impl Path {
-    fn add_cost(&mut self, weight: LatticeWeight) {
-        self.graph_cost += f64::from(weight.graph);
-        self.acoustic_cost += f64::from(weight.acoustic);
-    }
-
-    fn add_word(&mut self, word: i32) -> Result<()> {
-        if word != 0 {
-            try_reserve(&mut self.olabels, 1, "best path")?;
-            try_reserve(&mut self.frames, 1, "best path")?;
-            self.olabels.push(word);
-            self.frames.push(self.ilabels.len() as u32);
-        }
-        Ok(())
-    }
-
-    fn add_ilabels(&mut self, ilabels: &[i32]) -> Result<()> {
-        try_reserve(&mut self.ilabels, ilabels.len(), "best path")?;
-        self.ilabels.extend_from_slice(ilabels);
-        Ok(())
-    }
-}
-
 impl RawLattice {
     /// The path with the least `graph + acoustic_scale * acoustic`, summed in binary64.
     /// Ties: the lowest final state, and from there back the lowest arc number. Without
     /// any path it is empty and `reached_final` false.
     pub fn best_path(&self, acoustic_scale: f32) -> Result<Path> {
         check_scale(acoustic_scale)?;
-        let route = best_route(self.view(), acoustic_scale)?;
-        let mut path = Path { acoustic_scale, ..Path::default() };
-        for &arc in &route.arcs {
-            let arc = &self.arcs[arc as usize];
-            path.add_word(arc.olabel)?;
-            if arc.ilabel != 0 {
-                path.add_ilabels(&[arc.ilabel])?;
-            }
-            path.add_cost(arc.weight);
-        }
-        if let Some(state) = route.last {
-            path.add_cost(self.finals[state as usize]);
-            path.reached_final = self.reached_final;
-        }
-        Ok(path)
+        self.path_along(&best_route(self.view(), acoustic_scale)?, acoustic_scale)
     }
 }
 
@@ -135,18 +92,14 @@ impl CompactLattice {
     /// As [`RawLattice::best_path`]; a word's frame is where its arc starts.
     pub fn best_path(&self, acoustic_scale: f32) -> Result<Path> {
         check_scale(acoustic_scale)?;
-        let route = best_route(self.view(), acoustic_scale)?;
-        let mut path = Path { acoustic_scale, ..Path::default() };
-        for &arc in &route.arcs {
-            path.add_word(self.arcs[arc as usize].olabel)?;
-            path.add_ilabels(self.arc_string(arc as usize))?;
-            path.add_cost(self.arcs[arc as usize].weight);
-        }
-        if let Some(state) = route.last {
-            path.add_ilabels(self.final_string(state))?;
-            path.add_cost(self.finals[state as usize]);
-            path.reached_final = self.reached_final;
-        }
-        Ok(path)
+        self.path_along(&best_route(self.view(), acoustic_scale)?, acoustic_scale)
+    }
+}
+
+impl Lattice {
+    /// The arcs of [`RawLattice::best_path`].
+    pub fn best_route(&self, acoustic_scale: f32) -> Result<Route> {
+        check_scale(acoustic_scale)?;
+        best_route(self.view(), acoustic_scale)
     }
 }

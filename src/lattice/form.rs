@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 
+use super::topology::View;
 use super::{CompactLattice, LatticeArc, LatticeWeight, Path, RawLattice};
 
 /// A raw or a compact lattice.
@@ -102,6 +103,10 @@ impl Lattice {
             Lattice::Compact(lattice) => lattice.final_string(state),
             Lattice::Raw(_) => &[],
         }
+    }
+
+    pub(crate) fn view(&self) -> View<'_> {
+        either!(self, lattice => lattice.view())
     }
 
     /// As [`RawLattice::validate`].
