@@ -150,7 +150,7 @@ impl ToBytes for CompactLattice {
 #[test]
 fn routes_of_another_lattice_are_refused() {
     let (one, other) = (lattice("0 1 1 1\n1 2 1 1\n2\n"), lattice("0 1 1 1\n1\n"));
-    let route = one.best_route(1.0).unwrap();
+    let route = one.best_route(1.0, 1.0).unwrap();
     assert!(other.path_along(&route, 1.0).is_err() && other.linear_along(&route).is_err());
     let mut cut = route.clone();
     cut.arcs.pop();
@@ -291,11 +291,12 @@ fn lines(file: &str) -> BTreeMap<String, Vec<f64>> {
 }
 
 /// Kaldi's n-best list of one utterance: words, graph cost, acoustic cost.
-type List = Vec<(Vec<i32>, f64, f64)>;
+type List = Vec<Sentence>;
+type Sentence = (Vec<i32>, f64, f64);
 
 fn kaldi_lists(prefix: &str) -> BTreeMap<String, List> {
     let [words, graph, acoustic] = ["words", "lmcost", "accost"].map(|kind| lines(&format!("{prefix}.nbest.{kind}")));
-    let mut lists: BTreeMap<String, Vec<(usize, (Vec<i32>, f64, f64))>> = BTreeMap::new();
+    let mut lists: BTreeMap<String, Vec<(usize, Sentence)>> = BTreeMap::new();
     for (key, list) in words {
         let (utterance, number) = key.rsplit_once('-').unwrap();
         let entry = (list.iter().map(|&word| word as i32).collect(), graph[&key][0], acoustic[&key][0]);

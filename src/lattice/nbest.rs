@@ -12,11 +12,11 @@
 mod queue;
 mod subset;
 
-use crate::error::{Error, Result, try_reserve};
+use crate::error::{Result, try_reserve};
 
-use super::best_path::check_scale;
+use super::best_path::{Scales, check_scale};
 use super::topology::{View, filled};
-use super::{Lattice, LatticeWeight, Path, Route};
+use super::{Lattice, Path, Route};
 
 use queue::{Entry, Prefixes, Queue};
 use subset::{Element, Subsets};
@@ -34,23 +34,6 @@ pub struct NBest {
 
 /// Memory that prefixes and paths of one list may take together.
 const MOST_BYTES: usize = 2 << 30;
-
-/// Factors of graph and acoustic costs.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Scales {
-    pub graph: f32,
-    pub acoustic: f32,
-}
-
-impl Scales {
-    /// The scaled sum of both costs; `+inf` when absent, whatever the scales.
-    pub fn total(self, weight: LatticeWeight) -> f64 {
-        if weight.is_absent() {
-            return f64::INFINITY;
-        }
-        f64::from(self.graph) * f64::from(weight.graph) + f64::from(self.acoustic) * f64::from(weight.acoustic)
-    }
-}
 
 /// `-ln(exp(-a) + exp(-b))`.
 pub(super) fn log_add(a: f64, b: f64) -> f64 {
@@ -86,11 +69,9 @@ impl Lattice {
 
     /// The routes of [`Lattice::nbest`], by increasing `graph_scale * graph + acoustic_scale * acoustic`.
     pub fn nbest_routes(&self, n: usize, graph_scale: f32, acoustic_scale: f32) -> Result<Vec<Route>> {
-        check_scale(acoustic_scale)?;
-        if !graph_scale.is_finite() {
-            return Err(Error::Argument(format!("graph scale is {graph_scale}; it must be finite")));
-        }
-        let (sentences, _) = search(self, n, Scales { graph: graph_scale, acoustic: acoustic_scale }, MOST_BYTES)?;
+        let scales = Scales { graph: graph_scale, acoustic: acoustic_scale };
+        scales.check()?;
+        let (sentences, _) = search(self, n, scales, MOST_BYTES)?;
         Ok(sentences.into_iter().map(|sentence| sentence.route).collect())
     }
 
@@ -218,7 +199,7 @@ fn at_most_one(found: &mut [Sentence]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lattice::{LatticeArc, PartsBuilder, RawLattice};
+    use crate::lattice::{LatticeArc, LatticeWeight, PartsBuilder, RawLattice};
 
     /// `words` choices at each of `length` places, none dearer than another.
     fn grid(words: i32, length: u32) -> Lattice {

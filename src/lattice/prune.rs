@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 
-use super::best_path::{backward, best_route, check_scale, forward};
+use super::best_path::{Scales, backward, best_route, check_scale, forward};
 use super::topology::{Order, View, filled, sort_and_trim};
 use super::{CompactLattice, LatticeWeight, RawLattice};
 
@@ -32,7 +32,7 @@ fn within(view: View, beam: f32, acoustic_scale: f32) -> Result<Within> {
             !view.finals[state].is_absent() && alpha[state] + view.finals[state].total(acoustic_scale) <= limit;
     }
     // Sums of the same path in another order may differ in the last bit: a beam of 0 must not lose it.
-    let best = best_route(view, acoustic_scale)?;
+    let best = best_route(view, Scales::acoustic(acoustic_scale))?;
     best.arcs.iter().for_each(|&arc| arcs[arc as usize] = true);
     best.last.iter().for_each(|&state| finals[state as usize] = true);
     let order = sort_and_trim(view, Some(0), |arc| arcs[arc], |state| finals[state])?;

@@ -91,11 +91,12 @@ impl Join {
         try_reserve(&mut parts.offsets, finals.len(), WHAT)?;
         try_reserve(&mut parts.finals, finals.len(), WHAT)?;
         for (state, bounds) in offsets.windows(2).enumerate() {
-            for arc in bounds[0] as usize..bounds[1] as usize {
-                parts.arcs.push(LatticeArc { next: arcs[arc].next + shift as u32, ..arcs[arc] });
-                if let (Some(strings), Some(compact)) = (&mut self.strings, compact) {
-                    strings.arcs.push(compact.arc_string(arc))?;
-                }
+            let range = bounds[0] as usize..bounds[1] as usize;
+            parts
+                .arcs
+                .extend(arcs[range.clone()].iter().map(|arc| LatticeArc { next: arc.next + shift as u32, ..*arc }));
+            if let (Some(strings), Some(compact)) = (&mut self.strings, compact) {
+                range.into_iter().try_for_each(|arc| strings.arcs.push(compact.arc_string(arc)))?;
             }
             if link && state == 0 {
                 let next = self.shift as u32;

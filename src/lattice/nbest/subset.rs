@@ -5,9 +5,10 @@ use std::collections::BinaryHeap;
 
 use crate::error::{Result, try_reserve};
 use crate::lattice::Route;
+use crate::lattice::best_path::Scales;
 use crate::lattice::topology::{View, filled};
 
-use super::{Scales, log_add};
+use super::log_add;
 
 /// A state that a prefix leads to.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +19,9 @@ pub(super) struct Element {
     /// Log-sum of the costs of all ways to do so.
     pub sum: f64,
 }
+
+/// Where each further word leads, by ascending word.
+pub(super) type Groups = Vec<(i32, Vec<Element>)>;
 
 /// Costs of ending a sentence.
 pub(super) struct Ends {
@@ -103,8 +107,8 @@ impl<'a> Subsets<'a> {
         Ok(())
     }
 
-    /// The costs of ending after a prefix, and where each further word leads, by ascending word.
-    pub fn expand(&mut self, elements: &[Element]) -> Result<(Ends, Vec<(i32, Vec<Element>)>)> {
+    /// The costs of ending after a prefix, and where each further word leads.
+    pub fn expand(&mut self, elements: &[Element]) -> Result<(Ends, Groups)> {
         let front = elements.iter().map(|&element| Reached { element, arc: NONE, from: NONE });
         self.close(front, 0)?;
         let mut ends = Ends { cost: f64::INFINITY, sum: f64::INFINITY };
@@ -175,8 +179,8 @@ impl<'a> Subsets<'a> {
 }
 
 /// Steps by word and, within it, by state; those to one state become one.
-fn grouped(steps: &[(i32, Element)]) -> Result<Vec<(i32, Vec<Element>)>> {
-    let mut groups: Vec<(i32, Vec<Element>)> = Vec::new();
+fn grouped(steps: &[(i32, Element)]) -> Result<Groups> {
+    let mut groups = Groups::new();
     for of_word in steps.chunk_by(|a, b| a.0 == b.0) {
         let mut elements = Vec::new();
         for of_state in of_word.chunk_by(|a, b| a.1.state == b.1.state) {
