@@ -3,12 +3,12 @@
 mod best_path;
 mod compact;
 mod convert;
+mod depth;
 mod determinize;
 mod file;
 mod form;
-mod minimize;
-mod depth;
 mod lm;
+mod minimize;
 mod nbest;
 mod oracle;
 mod parts;
