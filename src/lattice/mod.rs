@@ -25,7 +25,7 @@ mod weight;
 
 pub use compact::CompactLattice;
 pub use determinize::{DeterminizeConfig, Determinized, Determinizer};
-pub use file::{CompactLatticeHolder, LatticeHolder, RawLatticeHolder};
+pub use file::{CompactLatticeHolder, LatticeHolder, RawLatticeHolder, StoredLattice, StoredLatticeHolder};
 pub use form::Lattice;
 pub use lm::LanguageModel;
 pub use nbest::NBest;

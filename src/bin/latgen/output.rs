@@ -1,12 +1,12 @@
 //! What is written, and what is told.
 
+use koshi::Result;
 use koshi::lattice::RawLatticeHolder;
 use koshi::table::{Int32VectorHolder, SymbolTable, TableWriter, format_general};
-use koshi::{Error, Result};
 
 use super::config::Config;
 use super::job::{Decoded, Outcome};
-use crate::support::messages;
+use crate::support::{messages, words};
 
 /// The files that are written, and what is counted on the way.
 pub struct Output {
@@ -31,10 +31,7 @@ impl Output {
     /// Opens the lattices, words and alignments; of the last two an empty name stands for none.
     pub fn open(config: &Config, [lattices, words, alignments]: [&str; 3]) -> Result<Output> {
         let optional = |name: &str| if name.is_empty() { Ok(None) } else { TableWriter::open(name).map(Some) };
-        let symbols = match config.word_symbol_table.as_str() {
-            "" => None,
-            file => Some(SymbolTable::read_file(file)?),
-        };
+        let symbols = words::table(&config.word_symbol_table)?;
         Ok(Output {
             lattices: TableWriter::open(lattices)?,
             words: optional(words)?,
@@ -69,7 +66,7 @@ impl Output {
             alignments.write(key, &decoded.path.ilabels)?;
         }
         if let Some(symbols) = &self.symbols {
-            messages::print(&text(symbols, key, &decoded.path.olabels)?);
+            messages::print(&words::line(symbols, key, &decoded.path.olabels)?);
         }
         self.lattices.write(key, &decoded.lattice)
     }
@@ -82,18 +79,6 @@ impl Output {
         others.into_iter().collect::<Result<()>>()?;
         Ok(self.totals)
     }
-}
-
-/// A line of an utterance's key and words.
-fn text(symbols: &SymbolTable, key: &str, words: &[i32]) -> Result<String> {
-    let mut line = format!("{key} ");
-    for &word in words {
-        let name = symbols.name(word).ok_or_else(|| Error::Argument(format!("Word-id {word} not in symbol table.")))?;
-        line.push_str(&String::from_utf8_lossy(name));
-        line.push(' ');
-    }
-    line.push('\n');
-    Ok(line)
 }
 
 impl Totals {

@@ -6,3 +6,4 @@ pub mod exit;
 pub mod in_order;
 pub mod messages;
 pub mod options;
+pub mod words;

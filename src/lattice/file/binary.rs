@@ -46,13 +46,14 @@ impl ArcType {
 
 struct Header {
     arc_type: ArcType,
+    properties: u64,
     start: Option<u32>,
     /// `None` where the header does not say: states follow until the data ends.
     num_states: Option<u64>,
 }
 
-/// Reads a vector FST; `input` is at its magic number.
-pub(super) fn read(input: &mut Input) -> Result<Parts> {
+/// Reads a vector FST, with the property bits of its head; `input` is at its magic number.
+pub(super) fn read(input: &mut Input) -> Result<(Parts, u64)> {
     let header = read_header(input)?;
     let mut reader =
         Reader { input, arc_type: header.arc_type, parts: Parts::default(), strings: PartStrings::default() };
@@ -64,7 +65,7 @@ pub(super) fn read(input: &mut Input) -> Result<Parts> {
     let mut parts = reader.parts;
     parts.start = header.start;
     parts.strings = header.arc_type.compact.then_some(reader.strings);
-    Ok(parts)
+    Ok((parts, header.properties))
 }
 
 fn read_header(input: &mut Input) -> Result<Header> {
@@ -89,7 +90,7 @@ fn read_header(input: &mut Input) -> Result<Header> {
     if flags & !(HAS_ISYMBOLS | HAS_OSYMBOLS | IS_ALIGNED) != 0 {
         return Err(input.format_error_at(start, format!("unknown flags {flags:#x} in the header")));
     }
-    let _properties: [u8; 8] = input.read_array()?;
+    let properties = u64::from_le_bytes(input.read_array()?);
     let at = input.offset();
     let [state, count, _arcs] = [(); 3].map(|()| input.read_array().map(i64::from_le_bytes));
     let (state, count) = (state?, count?);
@@ -103,7 +104,7 @@ fn read_header(input: &mut Input) -> Result<Header> {
             SymbolTable::skip_binary(input)?;
         }
     }
-    Ok(Header { arc_type, start: u32::try_from(state).ok(), num_states: u64::try_from(count).ok() })
+    Ok(Header { arc_type, properties, start: u32::try_from(state).ok(), num_states: u64::try_from(count).ok() })
 }
 
 /// A length and so many bytes.
@@ -203,14 +204,14 @@ pub(super) fn write(output: &mut Output, lattice: &Written) -> Result<()> {
     let mut record = Vec::new();
     for state in 0..view.num_states() {
         record.clear();
-        put_weight(&mut record, view.finals[state], lattice.final_string(state))?;
+        put_weight(&mut record, lattice.weight(view.finals[state]), lattice.final_string(state))?;
         let range = view.arc_range(state);
         put(&mut record, &(range.len() as i64).to_le_bytes())?;
         for arc in range {
             let LatticeArc { next, ilabel, olabel, weight } = view.arcs[arc];
             put(&mut record, &ilabel.to_le_bytes())?;
             put(&mut record, &olabel.to_le_bytes())?;
-            put_weight(&mut record, weight, lattice.arc_string(arc))?;
+            put_weight(&mut record, lattice.weight(weight), lattice.arc_string(arc))?;
             put(&mut record, &next.to_le_bytes())?;
         }
         output.write_all(&record)?;
@@ -218,15 +219,15 @@ pub(super) fn write(output: &mut Output, lattice: &Written) -> Result<()> {
     Ok(())
 }
 
-fn write_header(output: &mut Output, lattice: &Written) -> Result<()> {
+/// The property bits of a lattice of which nothing is known, or that it is sorted and trimmed.
+pub(super) fn properties(compact: bool, sorted: bool) -> u64 {
     use property::*;
-    let mut properties = EXPANDED | MUTABLE;
-    if lattice.strings.is_some() {
-        properties |= ACCEPTOR;
-    }
-    if lattice.sorted {
-        properties |= ACYCLIC | INITIAL_ACYCLIC | TOP_SORTED | ACCESSIBLE | COACCESSIBLE;
-    }
+    let acceptor = if compact { ACCEPTOR } else { 0 };
+    let shape = if sorted { ACYCLIC | INITIAL_ACYCLIC | TOP_SORTED | ACCESSIBLE | COACCESSIBLE } else { 0 };
+    EXPANDED | MUTABLE | acceptor | shape
+}
+
+fn write_header(output: &mut Output, lattice: &Written) -> Result<()> {
     let arc_type = if lattice.strings.is_some() { "compactlattice44" } else { "lattice4" };
     output.write_all(&MAGIC.to_le_bytes())?;
     for name in ["vector", arc_type] {
@@ -235,7 +236,7 @@ fn write_header(output: &mut Output, lattice: &Written) -> Result<()> {
     }
     output.write_all(&VERSION.to_le_bytes())?;
     output.write_all(&0i32.to_le_bytes())?; // flags
-    output.write_all(&properties.to_le_bytes())?;
+    output.write_all(&lattice.properties.to_le_bytes())?;
     output.write_all(&lattice.start.map_or(-1, i64::from).to_le_bytes())?;
     output.write_all(&(lattice.view.num_states() as i64).to_le_bytes())?;
     // OpenFst leaves the number of arcs 0 in vector FSTs.
@@ -249,7 +250,6 @@ fn put(record: &mut Vec<u8>, bytes: &[u8]) -> Result<()> {
 }
 
 fn put_weight(record: &mut Vec<u8>, weight: LatticeWeight, string: Option<&[i32]>) -> Result<()> {
-    let weight = weight.canonical();
     put(record, &weight.graph.to_le_bytes())?;
     put(record, &weight.acoustic.to_le_bytes())?;
     let Some(string) = string else { return Ok(()) };

@@ -1,7 +1,7 @@
 //! Lattices in archives and scripts.
 
 use crate::error::Result;
-use crate::lattice::{CompactLattice, Lattice, RawLattice};
+use crate::lattice::{CompactLattice, Lattice, RawLattice, StoredLattice};
 use crate::table::{Holder, Input, Output};
 
 /// Lattices in the form that the file has.
@@ -12,6 +12,9 @@ pub struct RawLatticeHolder;
 
 /// Compact lattices; raw ones are converted as they are read.
 pub struct CompactLatticeHolder;
+
+/// Lattices as they stand in the file.
+pub struct StoredLatticeHolder;
 
 macro_rules! holder {
     ($holder:ty, $lattice:ty) => {
@@ -32,3 +35,4 @@ macro_rules! holder {
 holder!(LatticeHolder, Lattice);
 holder!(RawLatticeHolder, RawLattice);
 holder!(CompactLatticeHolder, CompactLattice);
+holder!(StoredLatticeHolder, StoredLattice);

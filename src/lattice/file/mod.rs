@@ -7,14 +7,16 @@
 
 mod binary;
 mod holder;
+mod stored;
 mod text;
 
 use crate::error::{Error, Result, try_reserve};
 use crate::table::{Input, Output};
 
-pub use holder::{CompactLatticeHolder, LatticeHolder, RawLatticeHolder};
+pub use holder::{CompactLatticeHolder, LatticeHolder, RawLatticeHolder, StoredLatticeHolder};
+pub use stored::StoredLattice;
 
-use super::{CompactLattice, Lattice, Parts, RawLattice};
+use super::{CompactLattice, Lattice, LatticeWeight, Parts, RawLattice};
 
 /// First byte of OpenFst's magic number, which no text begins with.
 const FIRST_MAGIC_BYTE: u8 = 0xd6;
@@ -24,25 +26,37 @@ impl Parts {
     /// start of the object: in an archive, after the key and one space. Errors:
     /// [`Error::Format`] with the offset, [`Error::Io`], [`Error::NoMemory`].
     pub fn read(input: &mut Input) -> Result<Parts> {
-        let start = input.offset();
-        let parts = match input.peek()? {
-            None => return Err(input.format_error("the data ends where a lattice should begin")),
-            Some(FIRST_MAGIC_BYTE) => binary::read(input)?,
-            Some(byte) if byte.is_ascii_whitespace() || byte.is_ascii_digit() => text::read(input)?,
-            Some(byte) => {
-                return Err(input.format_error(format!("byte {byte:#04x} begins neither a binary nor a text lattice")));
-            }
-        };
-        parts.check().map_err(|error| at(input, start, error))?;
-        Ok(parts)
+        read(input).map(|(parts, _)| parts)
     }
 
     /// Writes the lattice as it stands, states in their order.
     pub fn write(&self, output: &mut Output, binary: bool) -> Result<()> {
         self.check()?;
-        let strings = self.strings.as_ref().map(|strings| (&strings.arcs, &strings.finals));
-        write(output, binary, Written { view: self.view(), strings, start: self.start, sorted: false })
+        let written = Written::new(self.view(), part_strings(self), self.start, false);
+        write(output, binary, written)
     }
+}
+
+/// Reads the parts, and the property bits of a binary form.
+fn read(input: &mut Input) -> Result<(Parts, Option<u64>)> {
+    let start = input.offset();
+    let (parts, properties) = match input.peek()? {
+        None => return Err(input.format_error("the data ends where a lattice should begin")),
+        Some(FIRST_MAGIC_BYTE) => {
+            let (parts, properties) = binary::read(input)?;
+            (parts, Some(properties))
+        }
+        Some(byte) if byte.is_ascii_whitespace() || byte.is_ascii_digit() => (text::read(input)?, None),
+        Some(byte) => {
+            return Err(input.format_error(format!("byte {byte:#04x} begins neither a binary nor a text lattice")));
+        }
+    };
+    parts.check().map_err(|error| at(input, start, error))?;
+    Ok((parts, properties))
+}
+
+fn part_strings(parts: &Parts) -> Option<(&super::Strings, &super::Strings)> {
+    parts.strings.as_ref().map(|strings| (&strings.arcs, &strings.finals))
 }
 
 /// What a writer needs of a lattice.
@@ -51,11 +65,28 @@ struct Written<'a> {
     /// Strings of arcs and of states, in a compact lattice.
     strings: Option<(&'a super::Strings, &'a super::Strings)>,
     start: Option<u32>,
-    /// Sorted topologically and trimmed.
-    sorted: bool,
+    /// Property bits of the binary form.
+    properties: u64,
+    /// Whether costs are written with the sign of a zero that they have.
+    as_is: bool,
 }
 
-impl Written<'_> {
+impl<'a> Written<'a> {
+    /// A lattice that is `sorted` and trimmed, or one of which nothing is known.
+    fn new(
+        view: super::topology::View<'a>,
+        strings: Option<(&'a super::Strings, &'a super::Strings)>,
+        start: Option<u32>,
+        sorted: bool,
+    ) -> Written<'a> {
+        let properties = binary::properties(strings.is_some(), sorted);
+        Written { view, strings, start, properties, as_is: false }
+    }
+
+    fn weight(&self, weight: LatticeWeight) -> LatticeWeight {
+        if self.as_is { weight } else { weight.canonical() }
+    }
+
     fn arc_string(&self, arc: usize) -> Option<&[i32]> {
         self.strings.map(|(arcs, _)| arcs.get(arc).unwrap_or_default())
     }
@@ -128,7 +159,7 @@ impl RawLattice {
     /// As [`Lattice::write`].
     pub fn write(&self, output: &mut Output, binary: bool) -> Result<()> {
         let start = (!self.is_empty()).then_some(0);
-        write(output, binary, Written { view: self.view(), strings: None, start, sorted: true })
+        write(output, binary, Written::new(self.view(), None, start, true))
     }
 }
 
@@ -143,7 +174,7 @@ impl CompactLattice {
     pub fn write(&self, output: &mut Output, binary: bool) -> Result<()> {
         let start = (!self.is_empty()).then_some(0);
         let strings = Some((&self.arc_strings, &self.final_strings));
-        write(output, binary, Written { view: self.view(), strings, start, sorted: true })
+        write(output, binary, Written::new(self.view(), strings, start, true))
     }
 }
 

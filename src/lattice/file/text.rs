@@ -226,18 +226,17 @@ fn print_state(lines: &mut String, lattice: &Written, state: usize) {
         if lattice.strings.is_none() {
             let _ = write!(lines, "\t{olabel}");
         }
-        print_weight(lines, weight, lattice.arc_string(arc));
+        print_weight(lines, lattice.weight(weight), lattice.arc_string(arc));
     }
     let weight = view.finals[state];
     if !weight.is_absent() || view.arc_range(state).is_empty() {
         let _ = write!(lines, "{state}");
-        print_weight(lines, weight, lattice.final_string(state));
+        print_weight(lines, lattice.weight(weight), lattice.final_string(state));
     }
 }
 
 /// The weight and the line end; a weight that costs nothing is left out.
 fn print_weight(lines: &mut String, weight: LatticeWeight, string: Option<&[i32]>) {
-    let weight = weight.canonical();
     if weight != LatticeWeight::ONE || string.is_some_and(|string| !string.is_empty()) {
         let _ = write!(lines, "\t{},{}", shown_cost(weight.graph), shown_cost(weight.acoustic));
         if let Some(string) = string {
