@@ -1,5 +1,6 @@
 //! Lattices: what a search gives back, and what is done with it.
 
+mod align;
 mod best_path;
 mod compact;
 mod convert;
@@ -8,6 +9,7 @@ mod determinize;
 mod file;
 mod form;
 mod lm;
+mod mbr;
 mod minimize;
 mod nbest;
 mod oracle;
@@ -23,6 +25,7 @@ mod topology;
 mod union;
 mod weight;
 
+pub use align::{AlignLexicon, AlignOutcome, Aligned, BoundaryOptions, LexiconOptions, PhoneKind, WordBoundary};
 pub use compact::CompactLattice;
 pub use determinize::{DeterminizeConfig, Determinized, Determinizer};
 pub use file::{CompactLatticeHolder, LatticeHolder, RawLatticeHolder, StoredLattice, StoredLatticeHolder};
@@ -30,6 +33,7 @@ pub use form::Lattice;
 pub use lm::LanguageModel;
 pub use nbest::NBest;
 pub use oracle::Oracle;
+pub use mbr::{Alternative, Bin, CtmFormat, Word, Words, WordsConfig};
 pub use parts::{PartStrings, Parts, PartsBuilder};
 pub use path::Path;
 pub use raw::{LatticeArc, RawLattice};

@@ -1,0 +1,33 @@
+//! Lines of whole numbers and words, as Kaldi's tables of phones have them.
+
+use crate::error::{Result, try_reserve};
+use crate::table::Input;
+
+/// Longest field shown in a message.
+const SHOWN: usize = 40;
+
+/// Calls `take` with the fields of each line that is not blank, to the end of `input`. What it says is wrong becomes
+/// a format error with file, byte and line.
+pub(super) fn each_line(input: &mut Input, mut take: impl FnMut(&[&str]) -> Result<Result<(), String>>) -> Result<()> {
+    loop {
+        let (offset, number) = (input.offset(), input.line());
+        let Some(line) = input.read_line()? else { return Ok(()) };
+        let mut fields = Vec::new();
+        for field in line.split([' ', '\t', '\r']).filter(|field| !field.is_empty()) {
+            try_reserve(&mut fields, 1, "fields of a line")?;
+            fields.push(field);
+        }
+        if fields.is_empty() {
+            continue;
+        }
+        if let Err(why) = take(&fields)? {
+            return Err(input.format_error_at(offset, format!("line {number}: {why}")));
+        }
+    }
+}
+
+/// A whole number of at least `least`.
+pub(super) fn number(field: &str, least: i32, what: &str) -> Result<i32, String> {
+    let value: Option<i32> = field.parse().ok().filter(|&value| value >= least);
+    value.ok_or_else(|| format!("{:?} is no {what}", field.chars().take(SHOWN).collect::<String>()))
+}

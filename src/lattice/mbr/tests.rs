@@ -1,0 +1,1 @@
+//! Minimum Bayes Risk decoding against all sentences of small lattices.
