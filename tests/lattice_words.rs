@@ -137,7 +137,7 @@ fn prompts_agree_with_kaldi() {
 #[test]
 fn korean_agrees_with_kaldi() {
     for setting in ["b11", "b11u", "b13", "b13u"] {
-        let _ = compare(&KOREAN, setting, 1.0, &["it01"]);
+        let _ = compare(&KOREAN, setting, 1.0, &["ko40", "kolong"]);
     }
 }
 
@@ -174,7 +174,7 @@ fn a_lexicon_aligns_as_word_boundaries_do() {
             assert_eq!(num_paths(&by_boundary.lattice), num_paths(&by_lexicon.lattice), "{key}");
             assert!(one.labels().eq(two.labels()), "{key}");
             for (one, two) in one.words.iter().zip(&two.words) {
-                assert!((one.confidence - two.confidence).abs() < 1e-4, "{key}: {one:?} {two:?}");
+                assert!((one.confidence - two.confidence).abs() < 1e-3, "{key}: {one:?} {two:?}");
                 assert!((one.start - two.start).abs() < 1e-2 && (one.frames - two.frames).abs() < 1e-2, "{key}");
             }
         }

@@ -3,8 +3,9 @@
 use super::word_lattice::WordLattice;
 use crate::error::{Error, Result, try_filled, try_reserve};
 
-/// Cost of a lattice's arc that the hypothesis passes over, besides the error: breaks ties towards short alignments.
-const DELTA: f64 = 1e-5f32 as f64;
+/// Cost of a lattice's word that the hypothesis passes over: a little more than one error, so that of equal alignments
+/// the one wins in which the word stands somewhere.
+const PASSED_WORD: f64 = 1.0 + 1e-5f32 as f64;
 
 const WHAT: &str = "edit distances of a lattice";
 
@@ -39,6 +40,10 @@ const PLACE_PASSED: u8 = 3;
 
 fn differs(a: i32, b: i32) -> f64 {
     f64::from(u8::from(a != b))
+}
+
+fn passing(word: i32) -> f64 {
+    if word == 0 { 0.0 } else { PASSED_WORD }
 }
 
 fn log_add(a: f64, b: f64) -> f64 {
@@ -106,15 +111,15 @@ impl<'a> EditDistance<'a> {
             let first = self.lattice.offsets[state] as usize;
             for (arc, &share) in self.lattice.arcs_into(state).iter().zip(&self.arc_share[first..]) {
                 let from = &before[arc.from as usize * columns..][..columns];
-                let passed = differs(arc.word, 0);
-                let mut distance = from[0] + passed + DELTA;
+                let passed = passing(arc.word);
+                let mut distance = from[0] + passed;
                 row[0] += share * distance;
                 // The two ways that look at `from` only have no chain through the loop.
                 let on_arc = &mut self.on_arc[1..columns];
                 for (((best, two), &place), out) in
                     on_arc.iter_mut().zip(from.windows(2)).zip(hypothesis).zip(&mut row[1..])
                 {
-                    *best = (two[0] + differs(arc.word, place)).min(two[1] + passed + DELTA);
+                    *best = (two[0] + differs(arc.word, place)).min(two[1] + passed);
                     distance = best.min(distance + differs(0, place));
                     *out += share * distance;
                 }
@@ -152,12 +157,12 @@ impl<'a> EditDistance<'a> {
         let columns = hypothesis.len() + 1;
         let arc = self.lattice.arcs[at];
         let from = &self.alpha[arc.from as usize * columns..][..columns];
-        let passed = differs(arc.word, 0);
-        let mut distance = from[0] + passed + DELTA;
+        let passed = passing(arc.word);
+        let mut distance = from[0] + passed;
         for place in 1..=highest {
             let word = hypothesis[place - 1];
             let stands = from[place - 1] + differs(arc.word, word);
-            let arc_passed = from[place] + passed + DELTA;
+            let arc_passed = from[place] + passed;
             let place_passed = distance + differs(0, word);
             let (way, least) = if stands <= arc_passed { (STANDS, stands) } else { (ARC_PASSED, arc_passed) };
             (self.way[place], distance) =
