@@ -193,6 +193,30 @@ typedef int32_t koshi_lattice_format;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
+// How far an alignment came.
+enum koshi_alignment
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    // Every arc is one word, or silence.
+    KOSHI_ALIGNMENT_COMPLETE = 0,
+    // Aligned, but paths end within a word or within silence.
+    KOSHI_ALIGNMENT_PARTIAL_WORDS = 1,
+    // Not aligned: the lattice is as it was.
+    KOSHI_ALIGNMENT_NONE = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum koshi_alignment koshi_alignment;
+#else
+typedef int32_t koshi_alignment;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// The pronunciations of words. Immutable and counted.
+typedef struct koshi_align_lexicon koshi_align_lexicon;
+
 // Bytes that the library made. Immutable and counted.
 typedef struct koshi_buffer koshi_buffer;
 
@@ -242,6 +266,13 @@ typedef struct koshi_symbols koshi_symbols;
 // A transition model: what the input labels of a graph stand for. Transition-ids count from 1, pdfs
 // from 0. Immutable and counted.
 typedef struct koshi_transitions koshi_transitions;
+
+// Which phones begin and end words. Immutable and counted.
+typedef struct koshi_word_boundary koshi_word_boundary;
+
+// The words of an utterance with times and confidences, and what competes with them. Immutable and
+// counted.
+typedef struct koshi_words koshi_words;
 
 // What a call answers: a koshi_status_code. Zero and above is success.
 typedef int32_t koshi_status;
@@ -487,6 +518,92 @@ typedef struct {
     // Acoustic cost without the acoustic scale; +inf where the state is not final.
     float acoustic_cost;
 } koshi_lattice_cost;
+
+// Options of word alignment.
+typedef struct {
+    // sizeof this struct.
+    uint32_t struct_size;
+    // Word on arcs of silence; 0 for none. By word boundaries only: a lexicon names its own. Default 0.
+    int32_t silence_label;
+    // Word on arcs of phones that belong to no word of the lattice; 0 for none. Default 0.
+    int32_t partial_word_label;
+    // Not 0: self-loops stand behind the transition out of their state, as graphs made with --reorder=true
+    // have it. Default 1.
+    uint32_t reorder;
+    // Not 0: phones that are in no word may stand inside one too. By word boundaries only. Default 0.
+    uint32_t silence_may_be_word_internal;
+    // Above 0: the lattice stays as it is once more than 1000 + this times its states would be needed.
+    // Default 1000.
+    float max_expand;
+} koshi_align_options;
+
+// How words are found in a lattice.
+typedef struct {
+    // sizeof this struct.
+    uint32_t struct_size;
+    // Not 0: the words are those of least expected error (minimum Bayes risk); 0: those of the best path.
+    // Default 1.
+    uint32_t decode_mbr;
+    // Not 0: bins in which no word wins are there too, as word 0. Default 0.
+    uint32_t keep_silence;
+    // Not 0: words have the times of the best path that says exactly these words, where there is one; 0: a
+    // word's times are their mean over all paths that have it in its place. Default 0.
+    uint32_t one_best_times;
+    // Multiplies acoustic costs. Finite. Default 1; koshi_lattice_info tells the scale of the search.
+    float acoustic_scale;
+    // Multiplies graph costs. Finite. Default 1.
+    float graph_scale;
+} koshi_words_config;
+
+// How CTM lines are written.
+typedef struct {
+    // sizeof this struct.
+    uint32_t struct_size;
+    // Digits behind the point of times and confidences. At most 400. Default 2.
+    uint32_t digits;
+    // Not 0: confidences stand at the ends of lines. Default 1.
+    uint32_t confidences;
+    // Seconds from one frame to the next. Finite, above 0. Default 0.01.
+    float frame_shift;
+} koshi_ctm_format;
+
+// A word. Times are in frames from the start, with fractions where they are means.
+typedef struct {
+    // The word; 0 for silence.
+    int32_t label;
+    // The bin that it was taken from.
+    uint32_t bin;
+    // Frames before it.
+    float start;
+    // Frames that it lasts.
+    float frames;
+    // Posterior probability that it was said here, 0 to 1.
+    float confidence;
+} koshi_word;
+
+// A place of the confusion network: places of words and places between words take turns.
+typedef struct {
+    // Number of its first alternative; the likeliest stands first.
+    uint32_t first;
+    // Number of alternatives.
+    uint32_t len;
+    // Frames before it, the mean over its alternatives.
+    float start;
+    // Frames that it lasts.
+    float frames;
+} koshi_word_bin;
+
+// One of the words that compete in a bin.
+typedef struct {
+    // The word; 0 for none.
+    int32_t label;
+    // Frames before it, the mean over the paths that have it here.
+    float start;
+    // Frames that it lasts.
+    float frames;
+    // Posterior probability, 0 to 1; those of a bin sum to 1.
+    float posterior;
+} koshi_word_alternative;
 
 #ifdef __cplusplus
 extern "C" {
@@ -884,6 +1001,161 @@ koshi_lattice *koshi_lattice_ref(const koshi_lattice *lattice);
 
 // Takes back one count of `lattice`; the last one frees it. NULL is fine.
 koshi_status koshi_lattice_free(koshi_lattice *lattice);
+
+// The lattice as a JSON object in *buffer: "compact", "num_frames", "acoustic_scale", "reached_final";
+// "states", each with its "time" and, if a path may end there, "final" ("graph", "acoustic",
+// "transition_ids"); "arcs", each with "from", "to", "word", "text", "graph", "acoustic", "transition_ids".
+// State 0 is the start; acoustic costs are without the acoustic scale; "text" is left out where `symbols`
+// is NULL. KOSHI_E_ARGUMENT if a word has no symbol.
+koshi_status koshi_lattice_to_json(const koshi_lattice *lattice,
+                                   const koshi_symbols *symbols,
+                                   koshi_buffer **buffer,
+                                   koshi_error **err);
+
+// The lattice as a graph in Graphviz's language in *buffer, to look at ("dot -Tsvg"): states with their
+// times, final ones in double circles, arcs with word, graph and acoustic cost, and frames. A word without
+// a symbol, and every word where `symbols` is NULL, is a number.
+koshi_status koshi_lattice_to_dot(const koshi_lattice *lattice,
+                                  const koshi_symbols *symbols,
+                                  koshi_buffer **buffer,
+                                  koshi_error **err);
+
+// Fills *options, of `size` bytes, with the defaults.
+koshi_status koshi_align_options_init(koshi_align_options *options, size_t size, koshi_error **err);
+
+// Reads a table such as Kaldi's word_boundary.int, lines of a phone and one of nonword, begin, end,
+// internal, singleton, from the file that a Kaldi rxfilename names (a path, or "command |" where commands
+// are allowed) into *boundary. KOSHI_E_IO; KOSHI_E_FORMAT names file, byte and line.
+koshi_status koshi_word_boundary_read(const char *path, koshi_word_boundary **boundary, koshi_error **err);
+
+// As koshi_word_boundary_read, from `size` bytes at `data`, which are not needed afterwards.
+koshi_status koshi_word_boundary_from_memory(const uint8_t *data,
+                                             size_t size,
+                                             koshi_word_boundary **boundary,
+                                             koshi_error **err);
+
+// Counts `boundary` once more and returns it; NULL for a bad handle.
+koshi_word_boundary *koshi_word_boundary_ref(const koshi_word_boundary *boundary);
+
+// Takes back one count of `boundary`; the last one frees it. NULL is fine.
+koshi_status koshi_word_boundary_free(koshi_word_boundary *boundary);
+
+// Reads a table such as Kaldi's align_lexicon.int, lines of a word, the word that will stand for it, and
+// phones (word 0 is silence), from the file that a Kaldi rxfilename names into *lexicon. KOSHI_E_IO;
+// KOSHI_E_FORMAT names file, byte and line.
+koshi_status koshi_align_lexicon_read(const char *path, koshi_align_lexicon **lexicon, koshi_error **err);
+
+// As koshi_align_lexicon_read, from `size` bytes at `data`, which are not needed afterwards.
+koshi_status koshi_align_lexicon_from_memory(const uint8_t *data,
+                                             size_t size,
+                                             koshi_align_lexicon **lexicon,
+                                             koshi_error **err);
+
+// Counts `lexicon` once more and returns it; NULL for a bad handle.
+koshi_align_lexicon *koshi_align_lexicon_ref(const koshi_align_lexicon *lexicon);
+
+// Takes back one count of `lexicon`; the last one frees it. NULL is fine.
+koshi_status koshi_align_lexicon_free(koshi_align_lexicon *lexicon);
+
+// Aligns a lattice with its words by the kinds of phones, into *aligned: each arc is one word, or silence
+// without a word, with exactly its transition-ids; paths keep words, transition-ids and costs. A raw
+// lattice is taken in its compact form. `options` may be NULL for the defaults.
+//
+// *alignment, which may be NULL, says how far it came: a koshi_alignment. If not to the end the call
+// answers KOSHI_OK_PARTIAL and logs a warning that says why: the utterance was cut off, so that the last
+// words are partial, or lattice, model and table do not fit, and *aligned is the lattice as it was.
+koshi_status koshi_lattice_align_words(const koshi_lattice *lattice,
+                                       const koshi_transitions *transitions,
+                                       const koshi_word_boundary *boundary,
+                                       const koshi_align_options *options,
+                                       koshi_lattice **aligned,
+                                       int32_t *alignment,
+                                       koshi_error **err);
+
+// As koshi_lattice_align_words, by the pronunciations of words: each arc is a word, or silence, with exactly
+// the transition-ids of one of its pronunciations, and words become those that the lexicon has for them.
+// A path that the lexicon cannot explain is left out, unless it is the best one: then, or if a word is not
+// in the lexicon, *aligned is the lattice as it was.
+koshi_status koshi_lattice_align_words_lexicon(const koshi_lattice *lattice,
+                                               const koshi_transitions *transitions,
+                                               const koshi_align_lexicon *lexicon,
+                                               const koshi_align_options *options,
+                                               koshi_lattice **aligned,
+                                               int32_t *alignment,
+                                               koshi_error **err);
+
+// Fills *config, of `size` bytes, with the defaults.
+koshi_status koshi_words_config_init(koshi_words_config *config, size_t size, koshi_error **err);
+
+// Fills *format, of `size` bytes, with the defaults.
+koshi_status koshi_ctm_format_init(koshi_ctm_format *format, size_t size, koshi_error **err);
+
+// The words of least expected error of a lattice with times and confidences, in *words (Kaldi's
+// lattice-to-ctm-conf). Times mean something in a lattice that koshi_lattice_align_words has aligned.
+// `config` may be NULL for the defaults. A lattice without paths has no words. KOSHI_E_ARGUMENT where
+// paths to one state differ in frames, or a scale or a scaled cost is not finite.
+koshi_status koshi_lattice_words(const koshi_lattice *lattice,
+                                 const koshi_words_config *config,
+                                 koshi_words **words,
+                                 koshi_error **err);
+
+// As koshi_lattice_words, beginning from the `len` words at `hypothesis` in place of the best path: with
+// decode_mbr 0, these words with their times and confidences; a word that the lattice does not have in
+// its place has confidence 0.
+koshi_status koshi_lattice_words_of(const koshi_lattice *lattice,
+                                    const int32_t *hypothesis,
+                                    size_t len,
+                                    const koshi_words_config *config,
+                                    koshi_words **words,
+                                    koshi_error **err);
+
+// The words of the best path of an aligned lattice with the times of their arcs, in *words: confidences
+// are 1, and there are no bins. With `keep_silence` not 0, arcs without a word are there as word 0.
+koshi_status koshi_lattice_best_words(const koshi_lattice *lattice,
+                                      float acoustic_scale,
+                                      int32_t keep_silence,
+                                      koshi_words **words,
+                                      koshi_error **err);
+
+// The words in order, and their number in *len, which may be NULL. NULL and 0 for a bad handle. The
+// array lives as long as the words.
+const koshi_word *koshi_words_list(const koshi_words *words, size_t *len);
+
+// The bins of the confusion network. Otherwise as koshi_words_list.
+const koshi_word_bin *koshi_words_bins(const koshi_words *words, size_t *len);
+
+// The alternatives of all bins. Otherwise as koshi_words_list.
+const koshi_word_alternative *koshi_words_alternatives(const koshi_words *words, size_t *len);
+
+// Expected number of word errors, if the lattice is right about its probabilities; NaN for a bad handle.
+double koshi_words_expected_errors(const koshi_words *words);
+
+// Lines "key 1 start duration word confidence", times in seconds, in *buffer. `format` may be NULL for
+// the defaults; without `symbols` words are written as numbers. `key` holds no white space.
+// KOSHI_E_ARGUMENT if a word has no symbol.
+koshi_status koshi_words_to_ctm(const koshi_words *words,
+                                const char *key,
+                                const koshi_ctm_format *format,
+                                const koshi_symbols *symbols,
+                                koshi_buffer **buffer,
+                                koshi_error **err);
+
+// The words as a JSON object in *buffer: "utterance" (the key, left out where it is NULL), "words" (each
+// with "word", "text", "start", "duration", "confidence", "bin"), "expected_errors", and "bins" (each with
+// "start", "duration" and "alternatives" of "word", "text", "posterior"). Times are in seconds; "text" is
+// left out where `symbols` is NULL. KOSHI_E_ARGUMENT if a word has no symbol.
+koshi_status koshi_words_to_json(const koshi_words *words,
+                                 const char *key,
+                                 float frame_shift,
+                                 const koshi_symbols *symbols,
+                                 koshi_buffer **buffer,
+                                 koshi_error **err);
+
+// Counts `words` once more and returns it; NULL for a bad handle.
+koshi_words *koshi_words_ref(const koshi_words *words);
+
+// Takes back one count of `words`; the last one frees it. NULL is fine.
+koshi_status koshi_words_free(koshi_words *words);
 
 // The bytes, koshi_buffer_size of them; NULL for a bad handle. They live as long as the buffer.
 const uint8_t *koshi_buffer_data(const koshi_buffer *buffer);

@@ -47,6 +47,12 @@ mod path;
 
 mod lattice;
 
+mod lattice_text;
+
+mod align;
+
+mod words;
+
 mod buffer;
 
 mod tables;
@@ -57,6 +63,7 @@ mod reader;
 
 mod writer;
 
+pub use self::align::*;
 pub use self::buffer::*;
 pub use self::callback::koshi_drop_fn;
 pub use self::channel::*;
@@ -67,6 +74,7 @@ pub use self::decoder_config::*;
 pub use self::error::*;
 pub use self::graph::*;
 pub use self::lattice::*;
+pub use self::lattice_text::*;
 pub use self::log::*;
 pub use self::matrix::*;
 pub use self::path::*;
@@ -75,4 +83,5 @@ pub use self::symbols::*;
 pub use self::tables::*;
 pub use self::transitions::*;
 pub use self::version::*;
+pub use self::words::*;
 pub use self::writer::*;

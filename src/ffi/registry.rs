@@ -48,6 +48,9 @@ pub(super) enum Kind {
     LatticeReader,
     LatticeWriter,
     IntWriter,
+    WordBoundary,
+    AlignLexicon,
+    Words,
     #[cfg(test)]
     Test = 126,
 }
@@ -69,6 +72,9 @@ impl Kind {
         (Kind::LatticeReader, "koshi_lattice_reader"),
         (Kind::LatticeWriter, "koshi_lattice_writer"),
         (Kind::IntWriter, "koshi_int_writer"),
+        (Kind::WordBoundary, "koshi_word_boundary"),
+        (Kind::AlignLexicon, "koshi_align_lexicon"),
+        (Kind::Words, "koshi_words"),
         #[cfg(test)]
         (Kind::Test, "koshi_test"),
     ];
