@@ -113,3 +113,31 @@ fn decode_c_prints_the_words() {
         assert!(!program.run(&[]).status.success());
     }
 }
+
+#[test]
+fn lattice_dot_draws_a_lattice() {
+    let folder = tempfile::tempdir().unwrap();
+    let lattices = folder.path().join("lattices");
+    decode_prompts::run(&data(), &lattices, &mut Vec::new()).unwrap();
+    let program = Program::compile(&common::root().join("examples/lattice_dot.c"), Language::C99);
+    let (table, words) = (format!("ark:{}", lattices.display()), data().join("words.txt").display().to_string());
+    let (key, best) = expected().into_iter().find(|(key, _)| key == "allison-conf-muted").unwrap();
+    let text = program.succeed(&[&table, &words, &key, "0"]);
+    assert!(text.starts_with("digraph lattice {\n") && text.ends_with("}\n"), "{text}");
+    // Within a beam of 0 there is the best path alone: its words stand on the arcs in order.
+    let drawn: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.split_once("[label = \"").filter(|(arc, _)| arc.contains("->")))
+        .map(|(_, label)| label.split("\\n").next().unwrap())
+        .filter(|word| *word != "<eps>")
+        .collect();
+    assert_eq!(drawn.join(" ").to_lowercase(), names(&best));
+    if let Ok(mut dot) = std::process::Command::new("dot").arg("-Tsvg").stdin(std::process::Stdio::piped()).spawn() {
+        use std::io::Write;
+        dot.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        assert!(dot.wait().unwrap().success());
+    }
+    let missing = program.run(&[&table, &words, "nobody", "0"]);
+    assert!(!missing.status.success() && String::from_utf8(missing.stderr).unwrap().contains("no lattice of nobody"));
+    assert!(!program.run(&[]).status.success());
+}

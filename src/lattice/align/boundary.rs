@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::lines::{each_line, number};
-use crate::error::Result;
+use crate::error::{Result, try_filled};
 use crate::table::Input;
 
 /// Where in a word a phone stands.
@@ -40,7 +40,12 @@ impl PhoneKind {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WordBoundary {
     kinds: BTreeMap<i32, PhoneKind>,
+    /// Those of phones below [`USUAL`] once more, by phone: they are asked for at every transition-id.
+    by_phone: Vec<Option<PhoneKind>>,
 }
+
+/// More phones than any model has; a table may still name others.
+const USUAL: i32 = 1 << 16;
 
 impl WordBoundary {
     /// Reads the table from the file that an rxfilename names.
@@ -60,12 +65,20 @@ impl WordBoundary {
         if kinds.is_empty() {
             return Err(input.text_error("the word-boundary table has no phones"));
         }
-        Ok(WordBoundary { kinds })
+        let most = kinds.range(..USUAL).next_back().map_or(0, |(&phone, _)| phone);
+        let mut by_phone = try_filled(None, most as usize + 1, "word-boundary table")?;
+        for (&phone, &kind) in kinds.range(..USUAL) {
+            by_phone[phone as usize] = Some(kind);
+        }
+        Ok(WordBoundary { kinds, by_phone })
     }
 
     /// Kind of `phone`; `None` if the table does not have it.
     pub fn kind(&self, phone: i32) -> Option<PhoneKind> {
-        self.kinds.get(&phone).copied()
+        match usize::try_from(phone).ok().and_then(|phone| self.by_phone.get(phone)) {
+            Some(&kind) => kind,
+            None => self.kinds.get(&phone).copied(),
+        }
     }
 
     /// Number of phones.
@@ -104,6 +117,9 @@ mod tests {
         use PhoneKind::*;
         assert_eq!(kinds, [None, Some(NonWord), Some(Begin), Some(End), Some(Internal), Some(Singleton), None]);
         assert_eq!(table.num_phones(), 5);
+        let far = read("2147483647 end\n70000 begin\n3 internal\n").unwrap();
+        let kinds = [i32::MAX, 70000, 3, 4, 70001, -1].map(|phone| far.kind(phone));
+        assert_eq!(kinds, [Some(End), Some(Begin), Some(Internal), None, None, None]);
     }
 
     #[test]

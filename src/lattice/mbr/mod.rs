@@ -19,6 +19,3 @@ mod words;
 
 pub use ctm::CtmFormat;
 pub use words::{Alternative, Bin, Word, Words, WordsConfig};
-
-#[cfg(test)]
-mod tests;

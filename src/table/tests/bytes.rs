@@ -72,7 +72,7 @@ fn numbers_in_text() {
     }
     assert!(Input::from_bytes("t", "-1").read_u32(false).is_err());
     assert_eq!(Input::from_bytes("t", "[ 1\n2]").read_i32_vector(false).unwrap(), [1, 2]);
-    assert_eq!(Input::from_bytes("t", " []").read_i32_vector(false).unwrap(), []);
+    assert!(Input::from_bytes("t", " []").read_i32_vector(false).unwrap().is_empty());
     for bad in ["", "1", "[ 1", "[ x ]"] {
         assert!(Input::from_bytes("t", bad).read_i32_vector(false).is_err(), "{bad}");
     }

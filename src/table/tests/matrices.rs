@@ -44,7 +44,7 @@ fn text_forms() {
     assert!(special.data()[2].is_nan());
     assert_eq!(special.data()[3], f32::from_bits(1));
     assert_eq!(loaded::<VectorHolder>(b"[1 -2.5\t3 ]").unwrap(), [1.0, -2.5, 3.0]);
-    assert_eq!(loaded::<VectorHolder>(b" []\n").unwrap(), []);
+    assert!(loaded::<VectorHolder>(b" []\n").unwrap().is_empty());
     for bad in ["", "[", "[ 1", "1 2 ]", "[ x ]", "[ 1 2\n", "[ 1,2 ]", "[ 1 2 ) "] {
         assert!(text(bad).is_err(), "{bad:?}");
         assert!(loaded::<VectorHolder>(bad.as_bytes()).is_err(), "{bad:?}");

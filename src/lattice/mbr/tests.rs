@@ -1,1 +1,0 @@
-//! Minimum Bayes Risk decoding against all sentences of small lattices.
