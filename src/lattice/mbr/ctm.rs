@@ -5,7 +5,7 @@ use std::io::Write as _;
 use super::{Word, Words};
 use crate::error::{Error, Result, try_reserve};
 use crate::lattice::CompactLattice;
-use crate::lattice::best_path::{best_route, check_scale};
+use crate::lattice::best_path::{Scales, best_route, check_scale};
 use crate::table::SymbolTable;
 
 /// How CTM lines are written.
@@ -72,7 +72,7 @@ impl CompactLattice {
     /// no bins. With `keep_silence`, arcs without a word that have transition-ids are there too, as word 0.
     pub fn best_words(&self, acoustic_scale: f32, keep_silence: bool) -> Result<Words> {
         check_scale(acoustic_scale)?;
-        let route = best_route(self.view(), acoustic_scale)?;
+        let route = best_route(self.view(), Scales::acoustic(acoustic_scale))?;
         let mut words = Words { num_frames: self.num_frames, ..Words::default() };
         let mut start = 0;
         for arc in route.arcs {
