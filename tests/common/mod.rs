@@ -4,6 +4,7 @@
 pub mod c;
 pub mod graph;
 pub mod reference;
+pub mod soft;
 
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,88 @@
+// What only tests call: settings, the last report, counts.
+
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+
+#include "soft.h"
+
+namespace soft {
+
+Settings settings;
+std::string report;
+
+namespace {
+
+bool number(const std::string &text, uint64_t &value) {
+    char *end;
+    value = strtoull(text.c_str(), &end, 0);
+    return !text.empty() && *end == 0;
+}
+
+bool set(const std::string &key, const std::string &value) {
+    uint64_t n = 0;
+    const bool is_number = number(value, n);
+    if (key == "schedule") {
+        settings.seed = 0;
+        if (value == "rr") {
+            settings.schedule = Schedule::round_robin;
+        } else if (value == "reverse") {
+            settings.schedule = Schedule::reverse;
+        } else if (value.rfind("random:", 0) == 0 && number(value.substr(7), settings.seed)) {
+            settings.schedule = Schedule::random;
+        } else {
+            return false;
+        }
+    } else if (key == "kernels") {
+        if (value != "plain" && value != "asan" && value != "race" && value != "steps") return false;
+        settings.build = value;
+    } else if (key == "source") {
+        settings.source = value;
+    } else if (key == "fail") {  // function:n:code
+        const size_t first = value.find(':'), second = value.find(':', first + 1);
+        uint64_t at, code;
+        if (first == std::string::npos || second == std::string::npos) return false;
+        if (!number(value.substr(first + 1, second - first - 1), at) || !number(value.substr(second + 1), code)) return false;
+        settings.faults.push_back({value.substr(0, first), long(at), int(code)});
+    } else if (!is_number) {
+        return false;
+    } else if (key == "lazy") {
+        settings.lazy = n != 0;
+    } else if (key == "poison") {
+        settings.poison = static_cast<unsigned char>(n);
+    } else if (key == "devices") {
+        settings.devices = int(n);
+    } else if (key == "memory") {
+        settings.memory = n;
+    } else if (key == "capability") {
+        settings.capability = int(n);
+    } else if (key == "shared") {
+        settings.shared = n;
+    } else if (key == "refuse_binary") {
+        settings.refuse_binary = n != 0;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+bool configure(const char *text) {
+    std::istringstream words(text);
+    for (std::string word; std::getline(words, word, ',');) {
+        const size_t middle = word.find('=');
+        if (word.empty()) continue;
+        if (middle == std::string::npos || !set(word.substr(0, middle), word.substr(middle + 1))) return false;
+    }
+    return true;
+}
+
+int injected(const char *function) {
+    for (Fault &fault : settings.faults) {
+        if (fault.function == function && fault.calls_left > 0 && --fault.calls_left == 0) return fault.code;
+    }
+    return 0;
+}
+
+}  // namespace soft

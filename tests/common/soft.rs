@@ -1,0 +1,155 @@
+//! The software CUDA device of `kernels/soft`, built and loaded into this process, so that whoever
+//! looks for libcuda and libnvrtc afterwards finds it.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// What tests may ask the device that a driver has no call for.
+pub struct Soft {
+    configure: unsafe extern "C" fn(*const c_char) -> c_int,
+    reset: unsafe extern "C" fn(),
+    report: unsafe extern "C" fn() -> *const c_char,
+    stats: unsafe extern "C" fn(*mut u64),
+    thread_steps: unsafe extern "C" fn(*mut u64, usize) -> usize,
+    memory_used: unsafe extern "C" fn(c_int) -> usize,
+}
+
+/// What ran since the device was loaded; `work` and `span` are of the last launch, in basic blocks,
+/// and counted only with `kernels=steps`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    pub launches: u64,
+    pub blocks: u64,
+    pub switches: u64,
+    pub work: u64,
+    pub span: u64,
+}
+
+/// The folder with libcuda.so and libnvrtc.so, without the symbol if one is named.
+pub fn build(without: Option<&str>) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("soft").join(without.unwrap_or("whole"));
+    let script = super::root().join("kernels/soft/build.sh");
+    let output = Command::new("bash").arg(script).arg(&folder).args(without).output().unwrap();
+    assert!(output.status.success(), "the software device does not build: {}", super::c::text(&output));
+    folder
+}
+
+/// Loads the device, once a process, and changes its settings.
+pub fn load(settings: &str) -> &'static Soft {
+    static LOADED: OnceLock<Soft> = OnceLock::new();
+    let soft = LOADED.get_or_init(|| {
+        let folder = build(None);
+        let cuda = open(&folder.join("libcuda.so"));
+        open(&folder.join("libnvrtc.so"));
+        // SAFETY: the types are those of the functions in kernels/soft/driver.cpp.
+        unsafe {
+            Soft {
+                configure: std::mem::transmute::<*mut c_void, _>(symbol(cuda, c"soft_configure")),
+                reset: std::mem::transmute::<*mut c_void, _>(symbol(cuda, c"soft_reset")),
+                report: std::mem::transmute::<*mut c_void, _>(symbol(cuda, c"soft_report")),
+                stats: std::mem::transmute::<*mut c_void, _>(symbol(cuda, c"soft_stats")),
+                thread_steps: std::mem::transmute::<*mut c_void, _>(symbol(cuda, c"soft_thread_steps")),
+                memory_used: std::mem::transmute::<*mut c_void, _>(symbol(cuda, c"soft_memory_used")),
+            }
+        }
+    });
+    soft.configure(settings);
+    soft
+}
+
+fn open(path: &Path) -> *mut c_void {
+    let name = CString::new(path.to_str().unwrap()).unwrap();
+    // SAFETY: loads a library of ours; its initialisers only fill tables.
+    let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    assert!(!library.is_null(), "{} cannot be loaded", path.display());
+    library
+}
+
+fn symbol(library: *mut c_void, name: &CStr) -> *mut c_void {
+    // SAFETY: the library stays loaded.
+    let found = unsafe { libc::dlsym(library, name.as_ptr()) };
+    assert!(!found.is_null(), "{name:?} is missing");
+    found
+}
+
+impl Soft {
+    /// Changes settings, as `schedule=random:7,lazy=1`; kernels/soft/README.md lists them.
+    pub fn configure(&self, settings: &str) {
+        let text = CString::new(settings).unwrap();
+        // SAFETY: reads a string.
+        assert_eq!(unsafe { (self.configure)(text.as_ptr()) }, 0, "the device does not know {settings:?}");
+    }
+
+    /// Forgets failed kernels, injected faults and the report.
+    pub fn reset(&self) {
+        // SAFETY: takes nothing.
+        unsafe { (self.reset)() }
+    }
+
+    /// What the last failure was.
+    pub fn report(&self) -> String {
+        // SAFETY: gives a string that is valid until the next call.
+        unsafe { CStr::from_ptr((self.report)()) }.to_string_lossy().into_owned()
+    }
+
+    pub fn stats(&self) -> Stats {
+        let mut all = [0; 5];
+        // SAFETY: writes five numbers.
+        unsafe { (self.stats)(all.as_mut_ptr()) };
+        let [launches, blocks, switches, work, span] = all;
+        Stats { launches, blocks, switches, work, span }
+    }
+
+    /// Basic blocks that each thread of the last launch ran (with `kernels=steps`), block after block.
+    pub fn thread_steps(&self) -> Vec<u64> {
+        // SAFETY: writes nothing.
+        let mut steps = vec![0; unsafe { (self.thread_steps)(std::ptr::null_mut(), 0) }];
+        // SAFETY: writes at most the given count.
+        unsafe { (self.thread_steps)(steps.as_mut_ptr(), steps.len()) };
+        steps
+    }
+
+    /// Bytes of a device's memory that are taken.
+    pub fn memory_used(&self, device: usize) -> usize {
+        // SAFETY: takes a number.
+        unsafe { (self.memory_used)(device as c_int) }
+    }
+}
+
+/// A file of kernels with what it includes, as one text.
+pub fn source(path: &str) -> String {
+    let root = super::root();
+    let header = std::fs::read_to_string(root.join("kernels/portable.cuh")).unwrap();
+    let text = std::fs::read_to_string(root.join(path)).unwrap();
+    let include = "#include \"portable.cuh\"\n";
+    let line = text[..text.find(include).expect("kernels include portable.cuh")].lines().count() + 2;
+    let header = format!("#line 1 \"kernels/portable.cuh\"\n{header}\n#line {line} \"{path}\"\n");
+    format!("#line 1 \"{path}\"\n{}", text.replacen(include, &header, 1))
+}
+
+/// Runs one test of this program again, alone, in a process of its own with these variables set.
+/// Gives whether it succeeded and all that it printed.
+pub fn in_a_process_of_its_own(test: &str, variables: &[(&str, &str)]) -> (bool, String) {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args([test, "--exact", "--nocapture", "--test-threads=1", "--include-ignored"])
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    (output.status.success(), super::c::text(&output))
+}
+
+/// Variables for a process in which AddressSanitizer's build of the kernels can run.
+pub fn asan_variables() -> Vec<(&'static str, String)> {
+    let path = |name: &str| {
+        let output = Command::new("g++").arg(format!("-print-file-name={name}")).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_string()
+    };
+    vec![
+        ("LD_PRELOAD", format!("{} {}", path("libasan.so"), path("libubsan.so"))),
+        // The Rust side is not built for it, so what it never frees cannot be told from a leak.
+        ("ASAN_OPTIONS", "detect_leaks=0:detect_stack_use_after_return=0:verify_asan_link_order=0".into()),
+        ("UBSAN_OPTIONS", "print_stacktrace=1".into()),
+    ]
+}
