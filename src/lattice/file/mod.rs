@@ -69,6 +69,8 @@ struct Written<'a> {
     properties: u64,
     /// Whether costs are written with the sign of a zero that they have.
     as_is: bool,
+    /// Significant digits of costs in text.
+    digits: usize,
 }
 
 impl<'a> Written<'a> {
@@ -80,7 +82,7 @@ impl<'a> Written<'a> {
         sorted: bool,
     ) -> Written<'a> {
         let properties = binary::properties(strings.is_some(), sorted);
-        Written { view, strings, start, properties, as_is: false }
+        Written { view, strings, start, properties, as_is: false, digits: text::DIGITS }
     }
 
     fn weight(&self, weight: LatticeWeight) -> LatticeWeight {

@@ -1,6 +1,6 @@
 //! Lattices that are only passed on.
 
-use super::{Written, binary, part_strings, read, write};
+use super::{Written, binary, part_strings, read, text, write};
 use crate::error::Result;
 use crate::lattice::{CompactLattice, PartStrings, Parts, RawLattice};
 use crate::table::{Input, Output};
@@ -23,11 +23,25 @@ impl StoredLattice {
 
     /// Writes what was read. Not kept: symbol tables, costs of binary64, the space that text had.
     pub fn write(&self, output: &mut Output, binary: bool) -> Result<()> {
+        self.write_with_digits(output, binary, text::DIGITS)
+    }
+
+    /// As [`StoredLattice::write`], for a lattice inside a larger object: Kaldi then gives costs in text one digit more.
+    pub fn write_inside(&self, output: &mut Output, binary: bool) -> Result<()> {
+        self.write_with_digits(output, binary, text::INNER_DIGITS)
+    }
+
+    fn write_with_digits(&self, output: &mut Output, binary: bool, digits: usize) -> Result<()> {
         self.parts.check()?;
         let strings = part_strings(&self.parts);
         let properties = self.properties.unwrap_or(binary::properties(strings.is_some(), false));
         let start = self.parts.start;
-        write(output, binary, Written { view: self.parts.view(), strings, start, properties, as_is: true })
+        write(output, binary, Written { view: self.parts.view(), strings, start, properties, as_is: true, digits })
+    }
+
+    /// States and arcs as the file has them.
+    pub fn parts(&self) -> &Parts {
+        &self.parts
     }
 
     /// Whether it has strings; text that fits both forms is taken for raw.

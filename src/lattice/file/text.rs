@@ -13,7 +13,9 @@ use super::Written;
 use crate::lattice::{LatticeArc, LatticeWeight, Parts, PartsBuilder};
 
 /// Digits that Kaldi writes: the default of C++ streams.
-const DIGITS: usize = 6;
+pub(super) const DIGITS: usize = 6;
+/// Digits inside a larger object, whose writer has asked the stream for more.
+pub(super) const INNER_DIGITS: usize = 7;
 /// Highest state number; OpenFst's are 32-bit and signed.
 const HIGHEST_STATE: u32 = i32::MAX as u32;
 
@@ -226,19 +228,20 @@ fn print_state(lines: &mut String, lattice: &Written, state: usize) {
         if lattice.strings.is_none() {
             let _ = write!(lines, "\t{olabel}");
         }
-        print_weight(lines, lattice.weight(weight), lattice.arc_string(arc));
+        print_weight(lines, lattice, weight, lattice.arc_string(arc));
     }
     let weight = view.finals[state];
     if !weight.is_absent() || view.arc_range(state).is_empty() {
         let _ = write!(lines, "{state}");
-        print_weight(lines, lattice.weight(weight), lattice.final_string(state));
+        print_weight(lines, lattice, weight, lattice.final_string(state));
     }
 }
 
 /// The weight and the line end; a weight that costs nothing is left out.
-fn print_weight(lines: &mut String, weight: LatticeWeight, string: Option<&[i32]>) {
+fn print_weight(lines: &mut String, lattice: &Written, weight: LatticeWeight, string: Option<&[i32]>) {
+    let (weight, digits) = (lattice.weight(weight), lattice.digits);
     if weight != LatticeWeight::ONE || string.is_some_and(|string| !string.is_empty()) {
-        let _ = write!(lines, "\t{},{}", shown_cost(weight.graph), shown_cost(weight.acoustic));
+        let _ = write!(lines, "\t{},{}", shown_cost(weight.graph, digits), shown_cost(weight.acoustic, digits));
         if let Some(string) = string {
             lines.push(',');
             for (at, id) in string.iter().enumerate() {
@@ -249,6 +252,6 @@ fn print_weight(lines: &mut String, weight: LatticeWeight, string: Option<&[i32]
     lines.push('\n');
 }
 
-fn shown_cost(cost: f32) -> String {
-    if cost == f32::INFINITY { "Infinity".to_string() } else { format_general(f64::from(cost), DIGITS) }
+fn shown_cost(cost: f32, digits: usize) -> String {
+    if cost == f32::INFINITY { "Infinity".to_string() } else { format_general(f64::from(cost), digits) }
 }
