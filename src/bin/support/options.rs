@@ -100,7 +100,7 @@ impl<'a> Options<'a> {
     /// Reads the command line of the process, sets the options and gives the arguments;
     /// `None` after `--help`, which has then been printed.
     ///
-    /// There must be `least..=most` arguments; without any, the usage is printed too.
+    /// There must be `least..=most` arguments (`usize::MAX` for any number from `least` on); without any, the usage is printed too.
     pub fn read(self, least: usize, most: usize) -> Result<Option<Vec<String>>, Failure> {
         let mut words = Vec::new();
         for (at, word) in std::env::args_os().enumerate() {
@@ -126,7 +126,11 @@ impl<'a> Options<'a> {
                     if arguments.is_empty() {
                         messages::print(&help);
                     }
-                    let wanted = if least == most { least.to_string() } else { format!("{least} to {most}") };
+                    let wanted = match most {
+                        usize::MAX => format!("at least {least}"),
+                        most if most == least => least.to_string(),
+                        most => format!("{least} to {most}"),
+                    };
                     return Err(Failure::Usage(format!("{wanted} arguments are needed, {} given", arguments.len())));
                 }
                 Ok(Some(arguments))
