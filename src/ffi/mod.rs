@@ -63,6 +63,14 @@ mod reader;
 
 mod writer;
 
+mod egs_example;
+
+mod egs_discriminative;
+
+mod egs_tables;
+
+mod egs_repository;
+
 pub use self::align::*;
 pub use self::buffer::*;
 pub use self::callback::koshi_drop_fn;
@@ -71,6 +79,10 @@ pub use self::cuda::*;
 pub use self::decodable::*;
 pub use self::decoder::*;
 pub use self::decoder_config::*;
+pub use self::egs_discriminative::*;
+pub use self::egs_example::*;
+pub use self::egs_repository::*;
+pub use self::egs_tables::*;
 pub use self::error::*;
 pub use self::graph::*;
 pub use self::lattice::*;

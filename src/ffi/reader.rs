@@ -46,7 +46,7 @@ struct Open<H: Holder> {
 impl<H: Holder> Reader<H> {
     /// # Safety
     /// `rspecifier` is null or a C text.
-    unsafe fn open(what: &'static str, rspecifier: *const c_char) -> Result<Reader<H>> {
+    pub(super) unsafe fn open(what: &'static str, rspecifier: *const c_char) -> Result<Reader<H>> {
         // SAFETY: by this function's own promise.
         let table = SequentialReader::open(unsafe { arg::text(rspecifier, "rspecifier") }?)?;
         Ok(Reader(Exclusive::new(what, Turns::new(Open { table, key: CString::default() }))))
@@ -56,12 +56,15 @@ impl<H: Holder> Reader<H> {
     ///
     /// # Safety
     /// `key` and `value` are null or may be written.
-    unsafe fn next<T: Opaque<Object = H::Value>>(
+    pub(super) unsafe fn next<T: Opaque>(
         &self,
         key: *mut *const c_char,
         value: *mut *mut T,
         value_name: &str,
-    ) -> Result<()> {
+    ) -> Result<()>
+    where
+        T::Object: From<H::Value>,
+    {
         // SAFETY: by this function's own promise.
         let (key, out) = unsafe { (arg::out(key, "key")?, arg::out(value, value_name)?) };
         let mut turn = self.0.write()?;
@@ -72,7 +75,7 @@ impl<H: Holder> Reader<H> {
             return Ok(());
         };
         let name = CString::new(name).map_err(|_| Error::Unsupported("a key holds a NUL byte".into()))?;
-        out.set(registry::insert(entry)?);
+        out.set(registry::insert(entry.into())?);
         open.key = name;
         key.set(open.key.as_ptr());
         Ok(())

@@ -51,6 +51,12 @@ pub(super) enum Kind {
     WordBoundary,
     AlignLexicon,
     Words,
+    Example,
+    Degs,
+    EgsReader,
+    EgsTable,
+    EgsWriter,
+    ExamplesRepository,
     #[cfg(test)]
     Test = 126,
 }
@@ -75,6 +81,12 @@ impl Kind {
         (Kind::WordBoundary, "koshi_word_boundary"),
         (Kind::AlignLexicon, "koshi_align_lexicon"),
         (Kind::Words, "koshi_words"),
+        (Kind::Example, "koshi_example"),
+        (Kind::Degs, "koshi_degs"),
+        (Kind::EgsReader, "koshi_egs_reader"),
+        (Kind::EgsTable, "koshi_egs_table"),
+        (Kind::EgsWriter, "koshi_egs_writer"),
+        (Kind::ExamplesRepository, "koshi_examples_repository"),
         #[cfg(test)]
         (Kind::Test, "koshi_test"),
     ];

@@ -50,7 +50,7 @@ impl<H: Holder> Drop for Table<H> {
 impl<H: Holder> Writer<H> {
     /// # Safety
     /// `wspecifier` is null or a C text.
-    unsafe fn open(what: &'static str, wspecifier: *const c_char) -> Result<Writer<H>> {
+    pub(super) unsafe fn open(what: &'static str, wspecifier: *const c_char) -> Result<Writer<H>> {
         // SAFETY: by this function's own promise.
         let table = TableWriter::open(unsafe { arg::text(wspecifier, "wspecifier") }?)?;
         Ok(Writer(Exclusive::new(what, Turns::new(Table(Some(table))))))
@@ -58,14 +58,14 @@ impl<H: Holder> Writer<H> {
 
     /// # Safety
     /// `key` is null or a C text.
-    unsafe fn write(&self, key: *const c_char, value: &H::Value) -> Result<()> {
+    pub(super) unsafe fn write(&self, key: *const c_char, value: &H::Value) -> Result<()> {
         // SAFETY: by this function's own promise.
         let key = unsafe { arg::text(key, "key") }?;
         let mut turn = self.0.write()?;
         turn.get().0.as_mut().ok_or_else(closed)?.write(key, value)
     }
 
-    fn close(&self) -> Result<()> {
+    pub(super) fn close(&self) -> Result<()> {
         let mut turn = self.0.write()?;
         turn.get().0.take().ok_or_else(closed)?.close()
     }
