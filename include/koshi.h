@@ -230,8 +230,30 @@ typedef struct koshi_decodable koshi_decodable;
 // A graph, options, and the lanes that search it for any number of channels.
 typedef struct koshi_decoder koshi_decoder;
 
+// An example for discriminative training (Kaldi's DiscriminativeNnetExample of nnet2): an alignment, the
+// lattice that it is held against, and features for its frames and those around them. Immutable and
+// counted.
+typedef struct koshi_degs koshi_degs;
+
+// A table of examples that is read from its first entry to its last. One call at a time may use it.
+typedef struct koshi_egs_reader koshi_egs_reader;
+
+// A table of examples that are asked for by their keys. One call at a time may use it.
+typedef struct koshi_egs_table koshi_egs_table;
+
+// A table of examples being written. One call at a time may use it.
+typedef struct koshi_egs_writer koshi_egs_writer;
+
 // Why a call failed: a status, one line of text, and the chain of causes. Immutable and counted.
 typedef struct koshi_error koshi_error;
+
+// An example for cross-entropy training (Kaldi's NnetExample of nnet2): labelled frames, and features for
+// them and the frames around them. Row left_context + f of the features belongs to labelled frame f.
+typedef struct koshi_example koshi_example;
+
+// A bounded place where some threads leave examples and others fetch them (Kaldi's
+// ExamplesRepository of nnet2, for any number of threads on both sides). Its calls may run together.
+typedef struct koshi_examples_repository koshi_examples_repository;
 
 // A decoding graph, ready to be searched. Immutable and counted.
 typedef struct koshi_graph koshi_graph;
@@ -1254,6 +1276,250 @@ koshi_status koshi_int_writer_close(koshi_int_writer *writer, koshi_error **err)
 // Frees `writer`, and closes it if that was not done; a failure then only goes to the log. NULL is
 // fine.
 koshi_status koshi_int_writer_free(koshi_int_writer *writer);
+
+// Fills *parts of `size` bytes with the defaults: an example without anything.
+koshi_status koshi_example_parts_init(koshi_example_parts *parts, size_t size, koshi_error **err);
+
+// Makes an example of its parts, in *example. KOSHI_E_ARGUMENT names a number that is not finite and so
+// cannot be compressed. Whether the parts fit together is for koshi_example_check to say.
+koshi_status koshi_example_new(const koshi_example_parts *parts, koshi_example **example, koshi_error **err);
+
+// Reads an example from `size` bytes as koshi_example_to_memory writes them, in *example.
+koshi_status koshi_example_from_memory(const uint8_t *data,
+                                       size_t size,
+                                       koshi_example **example,
+                                       koshi_error **err);
+
+// Writes an example as Kaldi does in a file, behind the key and a space, in *buffer: binary, or text if
+// `binary` is 0.
+koshi_status koshi_example_to_memory(const koshi_example *example,
+                                     int32_t binary,
+                                     koshi_buffer **buffer,
+                                     koshi_error **err);
+
+// Describes an example in *info of `size` bytes.
+koshi_status koshi_example_info(const koshi_example *example,
+                                koshi_example_summary *info,
+                                size_t size,
+                                koshi_error **err);
+
+// The labels of all frames, one frame after the other, and their number in *len, which may be NULL. NULL
+// and 0 for a bad handle. The array lives as long as the example, or until koshi_example_set_label.
+const koshi_label *koshi_example_labels(const koshi_example *example, size_t *len);
+
+// Where each frame's labels are: those of frame f run from `labels[offsets[f]]` to before
+// `labels[offsets[f + 1]]`, so there is one entry more than frames. Otherwise as koshi_example_labels.
+const uint32_t *koshi_example_label_offsets(const koshi_example *example, size_t *len);
+
+// The speaker vector, and its length in *len, which may be NULL. NULL and 0 for a bad handle. It lives as
+// long as the example.
+const float *koshi_example_speaker(const koshi_example *example, size_t *len);
+
+// The features, row after row without gaps, and how many rows and columns there are in *rows and
+// *columns, which may be NULL. They are expanded when this is first called. NULL and 0 for a bad handle
+// or for want of memory. They live as long as the example.
+const float *koshi_example_frames(const koshi_example *example, size_t *rows, size_t *columns);
+
+// The label of greatest weight of labelled frame `frame`, of equal ones the first: its pdf in *pdf and
+// its weight in *weight, which may be NULL. Both are -1 where the frame has no label above that weight.
+// KOSHI_E_ARGUMENT if there is no such frame.
+koshi_status koshi_example_label(const koshi_example *example,
+                                 size_t frame,
+                                 int32_t *pdf,
+                                 float *weight,
+                                 koshi_error **err);
+
+// Gives labelled frame `frame` one label in place of those that it has.
+koshi_status koshi_example_set_label(koshi_example *example,
+                                     size_t frame,
+                                     int32_t pdf,
+                                     float weight,
+                                     koshi_error **err);
+
+// Cuts a smaller example out of `example`, in *cut: `num_frames` labelled frames from `start_frame` on,
+// with `left_context` rows before them and `right_context` after them. A start below 0 is the first
+// frame; -1 for another number stands for all that there is. KOSHI_OK_PARTIAL when there was less than
+// that: *cut then has what there was. KOSHI_E_ARGUMENT if the start is past the last labelled frame,
+// KOSHI_E_SHAPE if the example has too few rows.
+koshi_status koshi_example_extract(const koshi_example *example,
+                                   int32_t start_frame,
+                                   int32_t num_frames,
+                                   int32_t left_context,
+                                   int32_t right_context,
+                                   koshi_example **cut,
+                                   koshi_error **err);
+
+// Says what is wrong with an example: KOSHI_E_SHAPE for a left context below 0 or fewer rows than its
+// left context and labels need, KOSHI_E_ARGUMENT for a negative pdf, or a weight or an element of the
+// speaker vector that is not finite.
+koshi_status koshi_example_check(const koshi_example *example, koshi_error **err);
+
+// Frees an example. NULL is fine.
+koshi_status koshi_example_free(koshi_example *example);
+
+// Fills *parts of `size` bytes with the defaults: weight 1 and nothing else.
+koshi_status koshi_degs_parts_init(koshi_degs_parts *parts, size_t size, koshi_error **err);
+
+// Makes an example of its parts, in *degs. Whether they fit together is for koshi_degs_check to say.
+koshi_status koshi_degs_new(const koshi_degs_parts *parts, koshi_degs **degs, koshi_error **err);
+
+// Reads an example from `size` bytes as koshi_degs_to_memory writes them, in *degs.
+koshi_status koshi_degs_from_memory(const uint8_t *data, size_t size, koshi_degs **degs, koshi_error **err);
+
+// Writes an example as Kaldi does in a file, behind the key and a space, in *buffer: binary, or text if
+// `binary` is 0. Features that were not read compressed are compressed.
+koshi_status koshi_degs_to_memory(const koshi_degs *degs,
+                                  int32_t binary,
+                                  koshi_buffer **buffer,
+                                  koshi_error **err);
+
+// Describes a discriminative example in *info of `size` bytes.
+koshi_status koshi_degs_info(const koshi_degs *degs,
+                             koshi_degs_summary *info,
+                             size_t size,
+                             koshi_error **err);
+
+// How much the example counts; NaN for a bad handle.
+float koshi_degs_weight(const koshi_degs *degs);
+
+// The numerator alignment, one transition-id a frame, and its length in *len, which may be NULL. NULL and
+// 0 for a bad handle. It lives as long as the example.
+const int32_t *koshi_degs_alignment(const koshi_degs *degs, size_t *len);
+
+// The speaker vector. Otherwise as koshi_degs_alignment.
+const float *koshi_degs_speaker(const koshi_degs *degs, size_t *len);
+
+// The features, row after row without gaps, and how many rows and columns there are in *rows and
+// *columns, which may be NULL. NULL and 0 for a bad handle or for want of memory. They live as long as
+// the example.
+const float *koshi_degs_frames(const koshi_degs *degs, size_t *rows, size_t *columns);
+
+// The denominator, compact, sorted and trimmed, to be freed, in *lattice. KOSHI_E_ARGUMENT if it has a
+// cycle.
+koshi_status koshi_degs_lattice(const koshi_degs *degs, koshi_lattice **lattice, koshi_error **err);
+
+// Says what is wrong with an example: KOSHI_E_ARGUMENT for a weight that is not above 0, an alignment
+// without frames or with an id below 1, a lattice with a cycle or with paths of different lengths to one
+// state, a speaker vector that is not finite; KOSHI_E_SHAPE for a lattice that is not as long as the
+// alignment, or fewer rows than left context and alignment need.
+koshi_status koshi_degs_check(const koshi_degs *degs, koshi_error **err);
+
+// Counts `degs` once more and returns it; NULL for a bad handle.
+koshi_degs *koshi_degs_ref(const koshi_degs *degs);
+
+// Takes back one count of `degs`; the last one frees it. NULL is fine.
+koshi_status koshi_degs_free(koshi_degs *degs);
+
+// Opens the table of examples that a Kaldi rspecifier names ("ark:a.ark", "scp:a.scp"), in *reader.
+// `kind`, a koshi_egs_kind, says what it holds. KOSHI_E_ARGUMENT for what is no rspecifier, KOSHI_E_IO,
+// KOSHI_E_UNSUPPORTED for a command unless commands are allowed.
+koshi_status koshi_egs_reader_open(const char *rspecifier,
+                                   int32_t kind,
+                                   koshi_egs_reader **reader,
+                                   koshi_error **err);
+
+// Reads the next entry: its key in *key, which lives until the next call on this reader, and its example,
+// to be freed, in *example. Both become NULL after the last entry. KOSHI_E_FORMAT names file and byte,
+// KOSHI_E_STATE says that the table is one of discriminative examples.
+koshi_status koshi_egs_reader_next(koshi_egs_reader *reader,
+                                   const char **key,
+                                   koshi_example **example,
+                                   koshi_error **err);
+
+// As koshi_egs_reader_next, for a table of discriminative examples.
+koshi_status koshi_egs_reader_next_degs(koshi_egs_reader *reader,
+                                        const char **key,
+                                        koshi_degs **degs,
+                                        koshi_error **err);
+
+// Closes and frees `reader`. NULL is fine.
+koshi_status koshi_egs_reader_free(koshi_egs_reader *reader);
+
+// Opens the table of examples that a Kaldi rspecifier names, to look them up by key, in *table. The
+// options of the rspecifier say what is kept: "s" for a sorted archive, "s,cs" if keys are asked for in
+// order too, "o" if each is asked for once. Otherwise as koshi_egs_reader_open.
+koshi_status koshi_egs_table_open(const char *rspecifier,
+                                  int32_t kind,
+                                  koshi_egs_table **table,
+                                  koshi_error **err);
+
+// The example of `key`, to be freed, in *example; NULL there if the table does not have it.
+koshi_status koshi_egs_table_find(koshi_egs_table *table,
+                                  const char *key,
+                                  koshi_example **example,
+                                  koshi_error **err);
+
+// As koshi_egs_table_find, for a table of discriminative examples.
+koshi_status koshi_egs_table_find_degs(koshi_egs_table *table,
+                                       const char *key,
+                                       koshi_degs **degs,
+                                       koshi_error **err);
+
+// Closes and frees `table`. NULL is fine.
+koshi_status koshi_egs_table_free(koshi_egs_table *table);
+
+// Opens the table of examples that a Kaldi wspecifier names ("ark:a.ark", "ark,t:-",
+// "ark,scp:a.ark,a.scp"; "t" is for text), in *writer. `kind`, a koshi_egs_kind, says what it will hold.
+// KOSHI_E_ARGUMENT for what is no wspecifier, KOSHI_E_IO, KOSHI_E_UNSUPPORTED for a command unless
+// commands are allowed.
+koshi_status koshi_egs_writer_open(const char *wspecifier,
+                                   int32_t kind,
+                                   koshi_egs_writer **writer,
+                                   koshi_error **err);
+
+// Writes `example` under `key`, a word without white space.
+koshi_status koshi_egs_writer_write(koshi_egs_writer *writer,
+                                    const char *key,
+                                    const koshi_example *example,
+                                    koshi_error **err);
+
+// As koshi_egs_writer_write, for a table of discriminative examples.
+koshi_status koshi_egs_writer_write_degs(koshi_egs_writer *writer,
+                                         const char *key,
+                                         const koshi_degs *degs,
+                                         koshi_error **err);
+
+// Ends the table; only this reports a failure of its last writes. The writer is still to be freed.
+koshi_status koshi_egs_writer_close(koshi_egs_writer *writer, koshi_error **err);
+
+// Frees `writer`, and closes it if that was not done; a failure then only goes to the log. NULL is fine.
+koshi_status koshi_egs_writer_free(koshi_egs_writer *writer);
+
+// Makes an empty repository, in *repository, that holds up to `capacity` examples. More at once are
+// accepted when it is empty, so with capacity 0 it never holds more than what one call brought, as
+// Kaldi's.
+koshi_status koshi_examples_repository_new(size_t capacity,
+                                           koshi_examples_repository **repository,
+                                           koshi_error **err);
+
+// Hands the `count` examples over; waits as long as there is no room for all of them. They then belong to
+// the repository and after that to whoever fetches them: do not free them. After an error all of them are
+// still the caller's. KOSHI_E_STATE after koshi_examples_repository_done, KOSHI_E_CANCELLED after
+// koshi_examples_repository_cancel or when the repository is freed meanwhile.
+koshi_status koshi_examples_repository_accept(const koshi_examples_repository *repository,
+                                              koshi_example *const *examples,
+                                              size_t count,
+                                              koshi_error **err);
+
+// Says that nothing more will come. What is there can still be fetched.
+koshi_status koshi_examples_repository_done(const koshi_examples_repository *repository, koshi_error **err);
+
+// Ends everything: all who wait, on either side, get KOSHI_E_CANCELLED, and examples that nobody has
+// fetched are freed.
+koshi_status koshi_examples_repository_cancel(const koshi_examples_repository *repository, koshi_error **err);
+
+// Fetches examples, at least one and up to `most`, into the array at `examples`, and their number into
+// *count; waits as long as there is none. They are the caller's to free. *count is 0 once
+// koshi_examples_repository_done was called and all were fetched. Each example is given once, in the
+// order of acceptance.
+koshi_status koshi_examples_repository_provide(const koshi_examples_repository *repository,
+                                               koshi_example **examples,
+                                               size_t most,
+                                               size_t *count,
+                                               koshi_error **err);
+
+// Frees a repository with the examples in it; who waits gets KOSHI_E_CANCELLED. NULL is fine.
+koshi_status koshi_examples_repository_free(koshi_examples_repository *repository);
 
 #ifdef __cplusplus
 }  // extern "C"

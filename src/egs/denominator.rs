@@ -1,6 +1,6 @@
 //! The lattice inside a discriminative example: kept as the file has it, in its own order of states.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::lattice::{CompactLattice, Parts, StoredLattice};
 use crate::table::{Input, Output};
 
@@ -46,7 +46,10 @@ impl DenominatorLattice {
         }
         let start = input.offset();
         let compact = StoredLattice::read(input)?.into_compact();
-        compact.map(DenominatorLattice).map_err(|error| input.format_error_at(start, error.chain()))
+        compact.map(DenominatorLattice).map_err(|error| match error {
+            Error::Argument(message) => input.format_error_at(start, message),
+            other => other,
+        })
     }
 
     /// Writes the lattice with the bytes that Kaldi writes for it.

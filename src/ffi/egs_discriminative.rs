@@ -16,7 +16,7 @@ use crate::error::{Result, try_reserve};
 use crate::lattice::Lattice;
 use crate::table::Matrix;
 
-/// An example for discriminative training (Kaldi's nnet2::DiscriminativeNnetExample): an alignment, the
+/// An example for discriminative training (Kaldi's DiscriminativeNnetExample of nnet2): an alignment, the
 /// lattice that it is held against, and features for its frames and those around them. Immutable and
 /// counted.
 pub struct koshi_degs {

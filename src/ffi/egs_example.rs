@@ -14,7 +14,7 @@ use crate::egs::{Cut, Label, Labels, NnetExample, NnetExampleHolder};
 use crate::error::{Error, Result};
 use crate::table::{CompressedMatrix, Format, Holder, Input, Matrix, Method, Output};
 
-/// An example for cross-entropy training (Kaldi's nnet2::NnetExample): labelled frames, and features for
+/// An example for cross-entropy training (Kaldi's NnetExample of nnet2): labelled frames, and features for
 /// them and the frames around them. Row left_context + f of the features belongs to labelled frame f.
 pub struct koshi_example {
     _opaque: (),
@@ -457,11 +457,11 @@ pub unsafe extern "C" fn koshi_example_set_label(
     })
 }
 
-/// Cuts a smaller example out of `example`, in *cut: `num_frames` labelled frames from `start_frame` on, with
-/// `left_context` rows before them and `right_context` after them. A start below 0 is the first frame; -1 for
-/// another number stands for all that there is. KOSHI_OK_PARTIAL when there was less than that: *cut then
-/// has what there was. KOSHI_E_ARGUMENT if the start is past the last labelled frame, KOSHI_E_SHAPE if
-/// the example has too few rows.
+/// Cuts a smaller example out of `example`, in *cut: `num_frames` labelled frames from `start_frame` on,
+/// with `left_context` rows before them and `right_context` after them. A start below 0 is the first
+/// frame; -1 for another number stands for all that there is. KOSHI_OK_PARTIAL when there was less than
+/// that: *cut then has what there was. KOSHI_E_ARGUMENT if the start is past the last labelled frame,
+/// KOSHI_E_SHAPE if the example has too few rows.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_example_extract(
     example: *const koshi_example,
@@ -485,9 +485,9 @@ pub unsafe extern "C" fn koshi_example_extract(
     })
 }
 
-/// Says what is wrong with an example: KOSHI_E_SHAPE for a left context below 0 or fewer rows than its left
-/// context and labels need, KOSHI_E_ARGUMENT for a negative pdf, or a weight or an element of the speaker
-/// vector that is not finite.
+/// Says what is wrong with an example: KOSHI_E_SHAPE for a left context below 0 or fewer rows than its
+/// left context and labels need, KOSHI_E_ARGUMENT for a negative pdf, or a weight or an element of the
+/// speaker vector that is not finite.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_example_check(
     example: *const koshi_example,

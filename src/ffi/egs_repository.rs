@@ -9,7 +9,7 @@ use crate::egs::{Refusal, Repository};
 use crate::error::{Error, try_reserve};
 
 /// A bounded place where some threads leave examples and others fetch them (Kaldi's
-/// nnet2::ExamplesRepository, for any number of threads on both sides). Its calls may run together.
+/// ExamplesRepository of nnet2, for any number of threads on both sides). Its calls may run together.
 pub struct koshi_examples_repository {
     _opaque: (),
 }

@@ -73,8 +73,8 @@ impl Opaque for koshi_egs_reader {
     const KIND: Kind = Kind::EgsReader;
 }
 
-/// Opens the table of examples that a Kaldi rspecifier names ("ark:a.ark", "scp:a.scp"), in *reader. `kind`, a
-/// koshi_egs_kind, says what it holds. KOSHI_E_ARGUMENT for what is no rspecifier, KOSHI_E_IO,
+/// Opens the table of examples that a Kaldi rspecifier names ("ark:a.ark", "scp:a.scp"), in *reader.
+/// `kind`, a koshi_egs_kind, says what it holds. KOSHI_E_ARGUMENT for what is no rspecifier, KOSHI_E_IO,
 /// KOSHI_E_UNSUPPORTED for a command unless commands are allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_egs_reader_open(
@@ -166,9 +166,9 @@ impl<H: Holder<Value: Clone>> Table<H> {
     }
 }
 
-/// Opens the table of examples that a Kaldi rspecifier names, to look them up by key, in *table. The options of
-/// the rspecifier say what is kept: "s" for a sorted archive, "s,cs" if keys are asked for in order too, "o" if
-/// each is asked for once. Otherwise as koshi_egs_reader_open.
+/// Opens the table of examples that a Kaldi rspecifier names, to look them up by key, in *table. The
+/// options of the rspecifier say what is kept: "s" for a sorted archive, "s,cs" if keys are asked for in
+/// order too, "o" if each is asked for once. Otherwise as koshi_egs_reader_open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_egs_table_open(
     rspecifier: *const c_char,
@@ -229,8 +229,8 @@ impl Opaque for koshi_egs_writer {
 
 /// Opens the table of examples that a Kaldi wspecifier names ("ark:a.ark", "ark,t:-",
 /// "ark,scp:a.ark,a.scp"; "t" is for text), in *writer. `kind`, a koshi_egs_kind, says what it will hold.
-/// KOSHI_E_ARGUMENT for what is no wspecifier, KOSHI_E_IO, KOSHI_E_UNSUPPORTED for a command unless commands
-/// are allowed.
+/// KOSHI_E_ARGUMENT for what is no wspecifier, KOSHI_E_IO, KOSHI_E_UNSUPPORTED for a command unless
+/// commands are allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_egs_writer_open(
     wspecifier: *const c_char,
