@@ -214,6 +214,54 @@ typedef int32_t koshi_alignment;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
+// How a matrix is compressed; the numbers are Kaldi's.
+enum koshi_compression
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    // A byte an element between percentiles of its column for more than 8 rows, else two bytes.
+    KOSHI_COMPRESSION_AUTO = 1,
+    // A byte an element between percentiles of its column.
+    KOSHI_COMPRESSION_SPEECH_FEATURE = 2,
+    // Two bytes an element between the least and the greatest.
+    KOSHI_COMPRESSION_TWO_BYTE_AUTO = 3,
+    // Whole numbers from -32768 to 32767.
+    KOSHI_COMPRESSION_TWO_BYTE_SIGNED = 4,
+    // A byte an element between the least and the greatest.
+    KOSHI_COMPRESSION_ONE_BYTE_AUTO = 5,
+    // Whole numbers from 0 to 255.
+    KOSHI_COMPRESSION_ONE_BYTE_UNSIGNED = 6,
+    // Numbers from 0 to 1 in 255 steps.
+    KOSHI_COMPRESSION_ONE_BYTE_ZERO_ONE = 7,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum koshi_compression koshi_compression;
+#else
+typedef int32_t koshi_compression;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// What a table holds.
+enum koshi_egs_kind
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    // Examples for cross-entropy training: koshi_example.
+    KOSHI_EGS_NNET = 0,
+    // Examples for discriminative training: koshi_degs.
+    KOSHI_EGS_DISCRIMINATIVE = 1,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum koshi_egs_kind koshi_egs_kind;
+#else
+typedef int32_t koshi_egs_kind;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
 // The pronunciations of words. Immutable and counted.
 typedef struct koshi_align_lexicon koshi_align_lexicon;
 
@@ -626,6 +674,118 @@ typedef struct {
     // Posterior probability, 0 to 1; those of a bin sum to 1.
     float posterior;
 } koshi_word_alternative;
+
+// A pdf that a frame is to be taken for, and how much this counts.
+typedef struct {
+    // Index of the pdf.
+    int32_t pdf;
+    // Weight; 1 for a plain label.
+    float weight;
+} koshi_label;
+
+// What an example is made of. Arrays are copied. An array of length 0 may be NULL.
+typedef struct {
+    // sizeof this struct.
+    uint32_t struct_size;
+    // Rows before the first labelled frame. Default 0.
+    int32_t left_context;
+    // Labels of all labelled frames, one frame after the other.
+    const koshi_label *labels;
+    // How many of the labels each frame has; NULL for one each.
+    const uint32_t *label_counts;
+    // Labelled frames.
+    uint64_t num_frames;
+    // Features: `num_rows` rows of `dim` numbers that begin `stride` numbers apart.
+    const float *rows;
+    // Rows, context included.
+    uint64_t num_rows;
+    // Numbers in a row.
+    uint64_t dim;
+    // Numbers from the start of a row to the next; at least `dim`.
+    uint64_t stride;
+    // Speaker vector.
+    const float *speaker;
+    // Its length.
+    uint64_t speaker_dim;
+    // How the features are compressed: a koshi_compression. Default KOSHI_COMPRESSION_AUTO.
+    int32_t compression;
+    // Must be 0.
+    uint32_t reserved;
+} koshi_example_parts;
+
+// Figures of an example.
+typedef struct {
+    // Bytes that were filled.
+    uint32_t struct_size;
+    // Rows before the first labelled frame.
+    int32_t left_context;
+    // Rows after the last labelled frame; negative if there are too few rows.
+    int64_t right_context;
+    // Labelled frames.
+    uint64_t num_frames;
+    // Labels of all frames together.
+    uint64_t num_labels;
+    // Rows of features.
+    uint64_t num_rows;
+    // Numbers in a row.
+    uint64_t dim;
+    // Length of the speaker vector.
+    uint64_t speaker_dim;
+    // How the features are stored: 1 for Kaldi's CM, 2 for CM2, 3 for CM3; 0 without rows.
+    int32_t format;
+    // Always 0.
+    uint32_t reserved;
+} koshi_example_summary;
+
+// What a discriminative example is made of. Arrays are copied. An array of length 0 may be NULL.
+typedef struct {
+    // sizeof this struct.
+    uint32_t struct_size;
+    // How much the example counts. Default 1.
+    float weight;
+    // Rows before the first frame of the alignment. Default 0.
+    int32_t left_context;
+    // Must be 0.
+    uint32_t reserved;
+    // The numerator alignment: one transition-id a frame.
+    const int32_t *alignment;
+    // Its frames.
+    uint64_t num_frames;
+    // The denominator, raw or compact; NULL for a lattice without any path. It can be freed after the call.
+    const koshi_lattice *lattice;
+    // Features: `num_rows` rows of `dim` numbers that begin `stride` numbers apart.
+    const float *rows;
+    // Rows, context included.
+    uint64_t num_rows;
+    // Numbers in a row.
+    uint64_t dim;
+    // Numbers from the start of a row to the next; at least `dim`.
+    uint64_t stride;
+    // Speaker vector.
+    const float *speaker;
+    // Its length.
+    uint64_t speaker_dim;
+} koshi_degs_parts;
+
+// Figures of a discriminative example.
+typedef struct {
+    // Bytes that were filled.
+    uint32_t struct_size;
+    // How much the example counts.
+    float weight;
+    // Rows before the first frame of the alignment.
+    int32_t left_context;
+    // Always 0.
+    uint32_t reserved;
+    // Frames of the numerator alignment.
+    uint64_t num_frames;
+    // Rows of features.
+    uint64_t num_rows;
+    // Numbers in a row.
+    uint64_t dim;
+    // Length of the speaker vector.
+    uint64_t speaker_dim;
+} koshi_degs_summary;
 
 #ifdef __cplusplus
 extern "C" {
