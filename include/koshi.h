@@ -589,6 +589,29 @@ typedef struct {
     float acoustic_cost;
 } koshi_lattice_cost;
 
+// The options of koshi_lattice_determinize. Defaults are Kaldi's.
+typedef struct {
+    // sizeof this struct.
+    uint32_t struct_size;
+    // Word sequences whose best path costs at most this more than the best of all are kept. 0 or more,
+    // +inf too. Default 10.
+    float beam;
+    // Scale of acoustic costs wherever costs are compared; the result is without it. Finite. Default 1.
+    float acoustic_scale;
+    // 1: a first pass on words and phones, where transitions are given; 0: not. Default 1.
+    uint32_t phone_determinize;
+    // 1: a pass on words; 0: not, and then the result is not deterministic. Default 1.
+    uint32_t word_determinize;
+    // 1: the result is minimized as by koshi_lattice_minimize; 0: not. Default 0.
+    uint32_t minimize;
+    // Costs within this count as equal where states are merged. 0 or more. Default 1/1024.
+    float delta;
+    // Always 0.
+    uint32_t reserved;
+    // Bytes that a pass may hold before it makes do with a smaller beam; 0 for no cap. Default 50000000.
+    uint64_t max_mem;
+} koshi_determinize_config;
+
 // Options of word alignment.
 typedef struct {
     // sizeof this struct.
@@ -1183,6 +1206,34 @@ koshi_lattice *koshi_lattice_ref(const koshi_lattice *lattice);
 
 // Takes back one count of `lattice`; the last one frees it. NULL is fine.
 koshi_status koshi_lattice_free(koshi_lattice *lattice);
+
+// Fills *config, of `size` bytes, with the defaults.
+koshi_status koshi_determinize_config_init(koshi_determinize_config *config, size_t size, koshi_error **err);
+
+// The compact lattice with one path for each word sequence of `lattice` within the beam, with the costs
+// and transition-ids of its best alignment, in *determinized: deterministic on words, free of epsilons,
+// as Kaldi's DeterminizeLatticePhonePrunedWrapper makes it. A compact lattice goes through its raw form.
+// Without `transitions` (NULL) there is no pass on phones. `config` may be NULL for the defaults.
+//
+// KOSHI_OK_PARTIAL if the memory did not suffice for the beam: *effective_beam is the one within which the
+// result is whole, and the best path is in it always. Else *effective_beam is the beam. It may be NULL.
+// KOSHI_E_CONFIG; KOSHI_E_ARGUMENT for a transition-id that the model has not.
+koshi_status koshi_lattice_determinize(const koshi_lattice *lattice,
+                                       const koshi_transitions *transitions,
+                                       const koshi_determinize_config *config,
+                                       koshi_lattice **determinized,
+                                       float *effective_beam,
+                                       koshi_error **err);
+
+// The compact lattice with strings and costs pushed towards the start and equal states merged, in
+// *minimized: the same words, costs (but for rounding, and `delta`) and transition-ids with as few states
+// as a deterministic lattice can have. Costs are compared at `acoustic_scale`, within `delta` (Kaldi has
+// 1/1024). KOSHI_E_UNSUPPORTED for a raw lattice, KOSHI_E_CONFIG for a delta that is negative or not finite.
+koshi_status koshi_lattice_minimize(const koshi_lattice *lattice,
+                                    float acoustic_scale,
+                                    float delta,
+                                    koshi_lattice **minimized,
+                                    koshi_error **err);
 
 // The lattice as a JSON object in *buffer: "compact", "num_frames", "acoustic_scale", "reached_final";
 // "states", each with its "time" and, if a path may end there, "final" ("graph", "acoustic",

@@ -8,8 +8,8 @@ mod small_lattices;
 use brute_force::*;
 use koshi::error::Error;
 use koshi::lattice::{
-    CompactLattice, DeterminizeConfig, Determinizer, Lattice, LatticeArc, LatticeWeight, Parts, PartsBuilder,
-    RawLattice,
+    CompactLattice, DeterminizeConfig, Determinized, Determinizer, Lattice, LatticeArc, LatticeWeight, Parts,
+    PartsBuilder, RawLattice,
 };
 use koshi::table::Transitions;
 use proptest::prelude::*;
@@ -177,7 +177,7 @@ fn check_all(parts: &Parts, transitions: &Transitions, beam: f32, work: &mut Det
 }
 
 #[test]
-fn all_word_sequences_of_timed_lattices_keep_their_best_alignment() {
+fn case_b41_all_word_sequences_of_timed_lattices_keep_their_best_alignment() {
     let mut random = Random(1);
     let mut work = Determinizer::default();
     for _ in 0..6000 {
@@ -185,6 +185,195 @@ fn all_word_sequences_of_timed_lattices_keep_their_best_alignment() {
         let parts = timed_lattice(&mut random, transitions.num_ids());
         let beam = [0.0, 0.25, 1.0, 2.0, 4.0, f32::INFINITY][random.below(6) as usize];
         check_all(&parts, &transitions, beam, &mut work);
+    }
+}
+
+/// What lies within the beam that is told is there at its true cost, however little memory there was.
+#[test]
+fn with_a_cap_the_result_is_whole_within_the_effective_beam() {
+    let mut random = Random(3);
+    let mut work = Determinizer::default();
+    let (mut partial, mut zero) = (0, 0);
+    for _ in 0..4000 {
+        let transitions = transitions(&mut random);
+        let parts = timed_lattice(&mut random, transitions.num_ids());
+        let lattice = RawLattice::from_parts(parts.clone()).unwrap();
+        let beam = [1.0, 4.0, 16.0, f32::INFINITY][random.below(4) as usize];
+        let max_mem = [1, 700, 1500, 4000][random.below(4) as usize];
+        let config = DeterminizeConfig { beam, max_mem, ..config() };
+        for model in [None, Some(&transitions)] {
+            let Determinized { lattice, effective_beam } = work.determinize(&lattice, model, &config).unwrap();
+            partial += usize::from(effective_beam < beam);
+            zero += usize::from(effective_beam == 0.0);
+            assert!(effective_beam >= 0.0 && effective_beam <= beam);
+            lattice.validate().unwrap();
+            let (expected, found) = (language(&parts, 0.5), language(&parts_of_compact(&lattice), 0.5));
+            assert_eq!(written_paths(&parts_of_compact(&lattice)).len(), found.len());
+            assert_eq!(least(&found, 0.5), least(&expected, 0.5));
+            let limit = least(&expected, 0.5) + f64::from(effective_beam);
+            for (words, path) in expected.iter().filter(|(_, path)| total(path, 0.5) < limit) {
+                assert_eq!(found.get(words), Some(path), "{words:?}");
+            }
+            for (words, path) in &found {
+                assert!(total(path, 0.5) >= total(&expected[words], 0.5));
+            }
+        }
+    }
+    assert!(partial > 1000 && zero > 100, "{partial} narrower, {zero} with the best path alone");
+}
+
+/// 12 frames of 8 words side by side.
+fn dense() -> RawLattice {
+    let frame = |frame: u32| (1..=8).map(move |word| (frame, arc(frame + 1, word, word, word as f32 / 4.0, 0.0)));
+    let arcs: Vec<(u32, LatticeArc)> = (0..12).flat_map(frame).collect();
+    raw(&arcs, &[12])
+}
+
+#[test]
+fn case_b40_a_cap_narrows_the_beam_and_keeps_the_best_path() {
+    let lattice = dense();
+    let config = DeterminizeConfig { beam: 8.0, max_mem: 1000, ..config() };
+    let found = lattice.determinize(None, &config).unwrap();
+    assert!((0.0..8.0).contains(&found.effective_beam), "{}", found.effective_beam);
+    found.lattice.validate().unwrap();
+    assert_eq!(found.lattice.best_path(SCALE).unwrap(), lattice.best_path(SCALE).unwrap());
+    // With memory enough all is there; the cap of 0 is none.
+    for max_mem in [0, 50_000_000] {
+        let whole = lattice.determinize(None, &DeterminizeConfig { max_mem, ..config }).unwrap();
+        assert_eq!((whole.effective_beam, whole.lattice.num_arcs()), (8.0, 96));
+    }
+}
+
+#[test]
+fn case_b42_equal_endings_are_merged() {
+    // 1 or 2, then 5 6; written as two chains.
+    let lattice = raw(
+        &[
+            (0, arc(1, 1, 1, 1.0, 0.0)),
+            (0, arc(2, 2, 2, 0.5, 0.0)),
+            (1, arc(3, 5, 5, 0.25, 0.0)),
+            (2, arc(4, 5, 5, 0.25, 0.0)),
+            (3, arc(5, 6, 6, 0.0, 1.0)),
+            (4, arc(6, 6, 6, 0.0, 1.0)),
+        ],
+        &[5, 6],
+    );
+    let plain = lattice.determinize(None, &config()).unwrap().lattice;
+    let least = lattice.determinize(None, &DeterminizeConfig { minimize: true, ..config() }).unwrap().lattice;
+    assert_eq!((plain.num_states(), least.num_states(), least.num_arcs()), (7, 4, 4));
+    let paths = |lattice| written_paths(&parts_of_compact(lattice));
+    assert_eq!(paths(&least), paths(&plain));
+    let mut again = plain.clone();
+    again.minimize(SCALE, 0.0).unwrap();
+    assert_eq!(again, least);
+    assert!(again.minimize(SCALE, -1.0).is_err() && again.minimize(f32::NAN, 0.0).is_err());
+}
+
+#[test]
+fn case_b34_cycles_are_refused() {
+    let mut builder = PartsBuilder::default();
+    builder.set_start(0);
+    builder.add_arc(0, arc(1, 1, 7, 0.0, 1.0), &[]).unwrap();
+    builder.add_arc(1, arc(0, 2, 8, 0.0, 1.0), &[]).unwrap();
+    builder.set_final(1, LatticeWeight::ONE, &[]).unwrap();
+    let error = RawLattice::from_parts(builder.finish(false).unwrap()).unwrap_err();
+    assert!(matches!(&error, Error::Argument(why) if why.contains("cycle")), "{error}");
+    for text in ["\n0 1 1 7 0,1\n1 0 2 8 0,1\n1 0,0\n\n", "\n0 1 7 0,1,1_2\n1 0 8 0,1,3\n1 0,0,\n\n"] {
+        let error = Lattice::from_bytes(text.as_bytes()).unwrap_err();
+        assert!(matches!(error.root(), Error::Format { message, .. } if message.contains("cycle")), "{error}");
+    }
+    // A struct that was filled by hand.
+    let mut lattice = raw(&[(0, arc(1, 1, 7, 0.0, 1.0)), (1, arc(2, 1, 7, 0.0, 1.0))], &[2]);
+    lattice.arcs[1].next = 0;
+    assert!(matches!(lattice.determinize(None, &config()), Err(Error::Argument(_))));
+}
+
+#[test]
+fn broken_structs_are_refused_not_followed() {
+    let whole = raw(&[(0, arc(1, 1, 7, 1.0, 2.0)), (1, arc(2, 4, 8, 1.0, 2.0))], &[2]);
+    let breaks: [fn(&mut RawLattice); 13] = [
+        |lattice| lattice.arcs[0].next = 0,
+        |lattice| lattice.arcs[0].next = u32::MAX,
+        |lattice| lattice.arcs[0].ilabel = -1,
+        |lattice| lattice.arcs[1].olabel = i32::MIN,
+        |lattice| lattice.arcs[0].weight.graph = f32::NAN,
+        |lattice| lattice.arcs[0].weight.acoustic = f32::INFINITY,
+        |lattice| lattice.arcs[0].weight.acoustic = f32::NEG_INFINITY,
+        |lattice| lattice.offsets[1] = 7,
+        |lattice| lattice.offsets[1] = 0,
+        |lattice| lattice.finals[2] = LatticeWeight::ZERO,
+        |lattice| lattice.finals.truncate(1),
+        |lattice| lattice.offsets.truncate(1),
+        |lattice| lattice.offsets.clear(),
+    ];
+    let model = transitions(&mut Random(4));
+    for (index, damage) in breaks.into_iter().enumerate() {
+        let mut broken = whole.clone();
+        damage(&mut broken);
+        for model in [None, Some(&model)] {
+            let answer = broken.determinize(model, &config());
+            assert!(matches!(answer, Err(Error::Argument(_))), "break {index}: {answer:?}");
+        }
+    }
+    // A transition-id that the model has not.
+    let foreign = raw(&[(0, arc(1, 1, 7, 1.0, 2.0)), (1, arc(2, 4000, 8, 1.0, 2.0))], &[2]);
+    assert!(matches!(foreign.determinize(Some(&model), &config()), Err(Error::Argument(_))));
+    foreign.determinize(None, &config()).unwrap();
+    // Sums that leave binary32.
+    let dear = raw(&[(0, arc(1, 1, 7, f32::MAX, 0.0)), (1, arc(2, 1, 0, f32::MAX, 0.0))], &[2]);
+    assert!(matches!(dear.determinize(None, &config()), Err(Error::Argument(_))));
+    // The largest labels.
+    let large = raw(&[(0, arc(1, i32::MAX, i32::MAX, 0.0, 0.0)), (1, arc(2, 1, i32::MAX - 1, 0.0, 0.0))], &[2]);
+    let compact = large.determinize(None, &config()).unwrap().lattice;
+    assert_eq!(compact.best_path(1.0).unwrap().olabels, [i32::MAX, i32::MAX - 1]);
+    assert_eq!(compact.best_path(1.0).unwrap().ilabels, [i32::MAX, 1]);
+}
+
+/// Random damage to random lattices: an answer or a refusal, never a panic.
+#[test]
+fn hostile_structs_never_panic() {
+    let mut random = Random(11);
+    let mut refused = 0;
+    for _ in 0..20_000 {
+        let model = transitions(&mut random);
+        let parts = timed_lattice(&mut random, model.num_ids());
+        let mut lattice = RawLattice::from_parts(parts).unwrap();
+        for _ in 0..1 + random.below(2) {
+            damage(&mut lattice, &mut random);
+        }
+        let config = DeterminizeConfig {
+            beam: 2.0,
+            minimize: random.chance(2),
+            word_determinize: !random.chance(4),
+            max_mem: u64::from(random.below(3)) * 1000,
+            ..config()
+        };
+        match lattice.determinize(Some(&model), &config) {
+            Ok(found) => found.lattice.validate().unwrap(),
+            Err(_) => refused += 1,
+        }
+        let compact = CompactLattice { arcs: lattice.arcs, offsets: lattice.offsets, ..CompactLattice::default() };
+        let _ = Lattice::from(compact).determinize(None, &config);
+    }
+    assert!(refused > 5000, "{refused}");
+}
+
+fn damage(lattice: &mut RawLattice, random: &mut Random) {
+    let number = [0, 1, 2, 7, u32::MAX, 1 << 31][random.below(6) as usize];
+    let cost = [f32::NAN, f32::INFINITY, f32::MAX, -f32::MAX, -0.0, 1e-40][random.below(6) as usize];
+    let (arcs, states) = (lattice.arcs.len() as u32, lattice.finals.len() as u32);
+    let arc = random.below(arcs.max(1)) as usize;
+    let state = random.below(states.max(1)) as usize;
+    match random.below(9) {
+        0 => lattice.arcs.iter_mut().skip(arc).take(1).for_each(|arc| arc.next = number),
+        1 => lattice.arcs.iter_mut().skip(arc).take(1).for_each(|arc| arc.ilabel = number as i32),
+        2 => lattice.arcs.iter_mut().skip(arc).take(1).for_each(|arc| arc.olabel = number as i32),
+        3 => lattice.arcs.iter_mut().skip(arc).take(1).for_each(|arc| arc.weight.graph = cost),
+        4 => lattice.finals.iter_mut().skip(state).take(1).for_each(|last| last.acoustic = cost),
+        5 => lattice.offsets.iter_mut().skip(state).take(1).for_each(|offset| *offset = number),
+        6 => lattice.finals.truncate(state),
+        7 => lattice.arcs.truncate(arc),
+        _ => lattice.num_frames = number,
     }
 }
 

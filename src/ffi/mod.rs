@@ -47,6 +47,8 @@ mod path;
 
 mod lattice;
 
+mod determinize;
+
 mod lattice_text;
 
 mod align;
@@ -79,6 +81,7 @@ pub use self::cuda::*;
 pub use self::decodable::*;
 pub use self::decoder::*;
 pub use self::decoder_config::*;
+pub use self::determinize::*;
 pub use self::egs_discriminative::*;
 pub use self::egs_example::*;
 pub use self::egs_repository::*;

@@ -72,18 +72,18 @@ impl Determinizer {
             (false, false) => (lattice.to_compact()?, limits.beam),
             (false, true) => {
                 let (segments, effective) = determinize(&source, &limits, &mut self.work)?;
-                (segments.into_compact()?, effective)
+                (segments.into_compact(limits.scale)?, effective)
             }
             (true, false) => {
                 let (segments, effective) = determinize(&source, &limits, &mut self.work)?;
-                (joined(segments)?, effective)
+                (joined(segments, limits.scale)?, effective)
             }
             (true, true) => {
                 let (segments, first) = determinize(&source, &limits, &mut self.work)?;
                 drop(source);
                 let source = SegmentSource(segments.with_plain_ends()?);
                 let (segments, second) = determinize(&source, &limits, &mut self.work)?;
-                (segments.into_compact()?, first.min(second))
+                (segments.into_compact(limits.scale)?, first.min(second))
             }
         };
         compact.set_times()?;
@@ -99,8 +99,8 @@ impl Determinizer {
 
 /// The compact lattice of segments that are not deterministic on words: chains without words
 /// are joined, as Kaldi's conversion does.
-fn joined(segments: Segments) -> Result<CompactLattice> {
-    let mut compact = segments.into_compact()?;
+fn joined(segments: Segments, scale: f64) -> Result<CompactLattice> {
+    let mut compact = segments.into_compact(scale)?;
     compact.set_times()?;
     compact.to_raw()?.to_compact()
 }

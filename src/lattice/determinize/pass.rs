@@ -118,6 +118,11 @@ impl Work {
         self.state_index.clear();
     }
 
+    /// Cost of the best path of the last pass's source; `None` without any.
+    pub fn best(&self) -> Option<f64> {
+        self.to_end.first().copied()
+    }
+
     /// Bytes held by what grows while the pass goes on.
     fn bytes(&self) -> usize {
         self.arena.bytes()
@@ -145,7 +150,7 @@ fn from_ordered_bits(bits: u64) -> f64 {
 pub(super) fn run<S: Source>(source: &S, limits: &Limits, work: &mut Work) -> Result<f64> {
     work.clear();
     sweep(source, limits.scale, work)?;
-    let Some(&best) = work.to_end.first() else { return Ok(limits.beam) };
+    let Some(best) = work.best() else { return Ok(limits.beam) };
     // Costs of one path summed in another order may differ in the last bits.
     let cutoff = best + limits.beam + 1e-12 * (1.0 + best.abs());
     let mut pass = Pass { source, limits, cutoff, work };

@@ -146,15 +146,17 @@ impl Source for RawSource<'_> {
     fn filtered(&self, links: &[bool], ends: &[bool]) -> Result<Self> {
         let mut lattice = RawLattice::default();
         let mut phones = Vec::new();
-        let states = self.num_states();
+        let (states, kept) = (self.num_states(), links.iter().filter(|&&kept| kept).count());
+        try_reserve(&mut lattice.arcs, kept, "determinization: pruning")?;
+        if !self.phones.is_empty() {
+            try_reserve(&mut phones, kept, "determinization: pruning")?;
+        }
         try_reserve(&mut lattice.offsets, states, "determinization: pruning")?;
         lattice.finals = try_filled(super::super::LatticeWeight::ZERO, states, "determinization: pruning")?;
         for state in 0..states {
             for arc in self.lattice.arc_range(state as u32).filter(|&arc| links[arc]) {
-                try_reserve(&mut lattice.arcs, 1, "determinization: pruning")?;
                 lattice.arcs.push(self.lattice.arcs[arc]);
                 if !self.phones.is_empty() {
-                    try_reserve(&mut phones, 1, "determinization: pruning")?;
                     phones.push(self.phones[arc]);
                 }
             }

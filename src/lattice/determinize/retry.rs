@@ -1,8 +1,12 @@
 //! What is done where the memory does not suffice: a narrower beam, and the best path at least.
 
-use crate::error::{Result, try_filled, try_reserve};
+use std::cmp::Ordering;
 
+use crate::error::{Result, try_filled};
+
+use super::arena::{Arena, ROOT};
 use super::collect::segments;
+use super::costs::Costs;
 use super::pass::{Limits, Work, run};
 use super::segments::Segments;
 use super::source::Source;
@@ -27,7 +31,9 @@ pub(super) fn determinize<S: Source>(source: &S, limits: &Limits, work: &mut Wor
         let enough = effective >= limits.beam * LEAST_SHARE || limits.beam == f64::INFINITY;
         if enough || attempt == MOST_ATTEMPTS {
             let found = segments(work)?;
-            if !found.ends.is_empty() || source.num_states() == 0 {
+            // A pass that was cut short may have ended a worse path and not yet the best one.
+            let best = work.best().unwrap_or(f64::INFINITY);
+            if effective == limits.beam || found.best(limits.scale)? <= best + 1e-9 * (1.0 + best.abs()) {
                 return Ok((found, effective));
             }
             break;
@@ -35,7 +41,8 @@ pub(super) fn determinize<S: Source>(source: &S, limits: &Limits, work: &mut Wor
         limits.beam = (limits.beam * effective).sqrt().max(limits.beam * 0.5);
         pruned = Some(prune(pruned.as_ref().unwrap_or(source), &limits)?);
     }
-    run(&best_path(source, limits.scale)?, &Limits { max_mem: 0, beam: 0.0, ..limits }, work)?;
+    let best = best_path(source, limits.scale, &mut work.arena)?;
+    run(&best, &Limits { max_mem: 0, beam: 0.0, ..limits }, work)?;
     Ok((segments(work)?, 0.0))
 }
 
@@ -90,24 +97,56 @@ fn prune<S: Source>(source: &S, limits: &Limits) -> Result<S> {
     source.filtered(&links, &ends)
 }
 
-/// The best path alone; of equal ones that by the lowest link numbers.
-fn best_path<S: Source>(source: &S, scale: f64) -> Result<S> {
-    let (_, to_end) = costs(source, scale)?;
-    let mut links = try_filled(false, source.num_links(), "determinization: best path")?;
-    let mut ends = try_filled(false, source.num_states(), "determinization: best path")?;
-    let mut states: Vec<u32> = Vec::new();
-    try_reserve(&mut states, 1, "determinization: best path")?;
-    states.push(0);
-    while let Some(state) = states.pop() {
-        let through = |number: &u32| source.link(*number).costs.total(scale) + to_end[real(source, *number) as usize];
-        let best = source.links(state).min_by(|a, b| through(a).total_cmp(&through(b)));
-        let last = source.last(state).map_or(f64::INFINITY, |costs| costs.total(scale));
-        match best {
-            Some(link) if through(&link) < last => {
-                links[link as usize] = true;
-                states.push(real(source, link));
+/// The best way to a state.
+#[derive(Clone, Copy)]
+struct Way {
+    costs: Costs,
+    string: u32,
+    /// State and link before it.
+    from: u32,
+    link: u32,
+}
+
+/// The best path alone: the one that determinization at any beam would keep for its words.
+fn best_path<S: Source>(source: &S, scale: f64, arena: &mut Arena) -> Result<S> {
+    arena.clear();
+    let states = source.num_states();
+    let mut ways: Vec<Option<Way>> = try_filled(None, states, "determinization: best path")?;
+    let start = Way { costs: Costs::ONE, string: ROOT, from: 0, link: 0 };
+    ways.iter_mut().take(1).for_each(|way| *way = Some(start));
+    let mut best: Option<(Costs, u32, u32)> = None;
+    for state in 0..states {
+        let Some(way) = ways[state] else { continue };
+        if let Some(last) = source.last(state as u32) {
+            let costs = way.costs.plus(last);
+            let better = best.is_none_or(|(known, string, _)| {
+                costs.order(known, scale).then_with(|| arena.order(way.string, string)).is_lt()
+            });
+            if better {
+                best = Some((costs, way.string, state as u32));
             }
-            _ => ends[state as usize] = true,
+        }
+        for link in source.links(state as u32) {
+            let next = real(source, link) as usize;
+            let costs = way.costs.plus(source.link(link).costs);
+            let order = ways[next].map_or(Ordering::Less, |known| costs.order(known.costs, scale));
+            if order.is_gt() {
+                continue;
+            }
+            let string = arena.append(way.string, source.string(link))?;
+            if order.is_lt() || ways[next].is_some_and(|known| arena.order(string, known.string).is_lt()) {
+                ways[next] = Some(Way { costs, string, from: state as u32, link });
+            }
+        }
+    }
+    let mut links = try_filled(false, source.num_links(), "determinization: best path")?;
+    let mut ends = try_filled(false, states, "determinization: best path")?;
+    if let Some((_, _, last)) = best {
+        ends[last as usize] = true;
+        let mut state = last;
+        while let Some(Way { from, link, .. }) = ways[state as usize].filter(|_| state != 0) {
+            links[link as usize] = true;
+            state = from;
         }
     }
     source.filtered(&links, &ends)

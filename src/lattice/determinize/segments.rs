@@ -89,28 +89,64 @@ impl Segments {
         Ok(self)
     }
 
-    /// The compact lattice: costs rounded to binary32, labels of phones left out.
-    pub fn into_compact(self) -> Result<CompactLattice> {
+    /// The compact lattice: labels of phones left out, costs rounded to binary32. What rounding
+    /// takes from an arc on the best way to a state is given to the arcs that leave it, so that
+    /// the cost of the best path at `scale` is that of its arcs to one rounding.
+    pub fn into_compact(self, scale: f64) -> Result<CompactLattice> {
         let mut lattice = CompactLattice::default();
         if self.ends.is_empty() {
             return Ok(lattice);
         }
+        let carried = self.carried(scale)?;
         try_reserve(&mut lattice.arcs, self.segments.len(), "arcs of a lattice")?;
-        lattice.arc_strings = Strings::with_capacity(self.segments.len())?;
-        for segment in &self.segments {
-            let word = word_of(segment.label);
-            let weight = segment.costs.rounded()?;
-            lattice.arcs.push(LatticeArc { next: segment.next, ilabel: word, olabel: word, weight });
-            lattice.arc_strings.push(self.string(segment.string))?;
-        }
         try_reserve(&mut lattice.finals, self.ends.len(), "states of a lattice")?;
+        lattice.arc_strings = Strings::with_capacity(self.segments.len())?;
         lattice.final_strings = Strings::with_capacity(self.ends.len())?;
-        for end in &self.ends {
-            lattice.finals.push(end.map_or(Ok(LatticeWeight::ZERO), |end| end.costs.rounded())?);
+        for (state, end) in self.ends.iter().enumerate() {
+            for number in self.offsets[state]..self.offsets[state + 1] {
+                let Segment { next, label, costs, string } = self.segments[number as usize];
+                let weight = costs.plus(carried[state]).minus(carried[next as usize]).rounded()?;
+                let word = word_of(label);
+                lattice.arcs.push(LatticeArc { next, ilabel: word, olabel: word, weight });
+                lattice.arc_strings.push(self.string(string))?;
+            }
+            let weight = end.map(|end| end.costs.plus(carried[state]).rounded()).transpose()?;
+            lattice.finals.push(weight.unwrap_or(LatticeWeight::ZERO));
             lattice.final_strings.push(end.map_or(&[], |end| self.string(end.string)))?;
         }
         lattice.offsets = self.offsets;
         Ok(lattice)
+    }
+
+    /// Cost of the best path; infinite without any.
+    pub fn best(&self, scale: f64) -> Result<f64> {
+        let mut to_end = try_filled(f64::INFINITY, self.ends.len(), "states of a lattice")?;
+        for state in (0..self.ends.len()).rev() {
+            let end = self.ends[state].map_or(f64::INFINITY, |end| end.costs.total(scale));
+            let segments = &self.segments[self.offsets[state] as usize..self.offsets[state + 1] as usize];
+            let ways = segments.iter().map(|segment| segment.costs.total(scale) + to_end[segment.next as usize]);
+            to_end[state] = ways.fold(end, f64::min);
+        }
+        Ok(to_end.first().copied().unwrap_or(f64::INFINITY))
+    }
+
+    /// For each state what rounding takes from the best way to it.
+    fn carried(&self, scale: f64) -> Result<Vec<Costs>> {
+        let mut carried = try_filled(Costs::ONE, self.ends.len(), "states of a lattice")?;
+        let mut least = try_filled(f64::INFINITY, self.ends.len(), "states of a lattice")?;
+        least.iter_mut().take(1).for_each(|cost| *cost = 0.0);
+        for state in 0..self.ends.len() {
+            for number in self.offsets[state]..self.offsets[state + 1] {
+                let Segment { next, costs, .. } = self.segments[number as usize];
+                let cost = least[state] + costs.total(scale);
+                if cost < least[next as usize] {
+                    let exact = costs.plus(carried[state]);
+                    least[next as usize] = cost;
+                    carried[next as usize] = exact.minus(Costs::from(exact.rounded()?));
+                }
+            }
+        }
+        Ok(carried)
     }
 }
 
