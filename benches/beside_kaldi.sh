@@ -55,10 +55,11 @@ model=$data/trans.mdl likes=$data/loglikes.ark
 [ -f "$model" ] || model=$data/graph/trans.mdl
 [ -f "$likes" ] || likes=$data/likes/loglikes.c8.ark
 cargo build --release --quiet --manifest-path "$here/Cargo.toml" --bin koshi-latgen-faster-mapped
+cargo build --release --quiet --manifest-path "$here/Cargo.toml" --example determinize_archive
 koshi=$target/release/koshi-latgen-faster-mapped
 
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+log=$(mktemp) raw=$(mktemp)
+trap 'rm -f "$log" "$raw"' EXIT
 echo 'Microseconds a frame. Koshi: with reading scores and writing lattices; Kaldi: with them, and the search alone.'
 printf '%-34s %9s %9s %9s %8s %8s   %s\n' beam,lattice-beam,max-active,scale koshi kaldi search \
   kaldi/k search/k 'log-likelihood a frame: koshi, kaldi'
@@ -83,4 +84,30 @@ for setting in "${settings[@]}"; do
   ours=$(median <<<"${ours%?}") theirs=$(median <<<"${theirs%?}") search=$(median <<<"${search%?}")
   awk -v name="$setting" -v k="$ours" -v a="$theirs" -v s="$search" -v l="$our_likelihood $their_likelihood" \
     'BEGIN { printf "%-34s %9.1f %9.1f %9.1f %8.2f %8.2f   %s\n", name, k, a, s, a / k, s / k, l }'
+done
+
+echo
+echo "Determinizers alone, on Kaldi's raw lattices: processor milliseconds for the archive, ratio, arcs made."
+printf '%-34s %9s %9s %8s   %s\n' lattice-beam,scale koshi kaldi kaldi/k 'arcs: koshi, kaldi'
+determinize_koshi() {
+  "$target/release/examples/determinize_archive" "$model" "ark:$raw" "$scale" "$lattice_beam" "$1" >"$log"
+}
+for setting in "${settings[@]}"; do
+  IFS=, read -r beam lattice_beam max_active scale <<<"$setting"
+  "$peer/kaldi-latgen" --beam="$beam" --lattice-beam="$lattice_beam" --max-active="$max_active" \
+    --acoustic-scale="$scale" --allow-partial=true "$model" "$graph" "$likes" "$raw" >"$log"
+  ours='' theirs=''
+  for ((round = 0; round < rounds; round++)); do
+    # Reading the archive drops out between one pass over it and eleven.
+    one=$(processor_seconds determinize_koshi 1)
+    eleven=$(processor_seconds determinize_koshi 11)
+    our_arcs=$(sed -n 's/.* states, \([0-9]*\) arcs.*/\1/p' "$log")
+    ours+=$(awk -v a="$one" -v b="$eleven" 'BEGIN { print (b - a) * 100 }')$'\n'
+    "$peer/kaldi-determinize" --acoustic-scale="$scale" --beam="$lattice_beam" --repeat=3 \
+      "$model" "$raw" /dev/null >"$log" 2>/dev/null
+    their_arcs=$(sed -n 's/.* states \([0-9]*\) arcs$/\1/p' "$log")
+    theirs+=$(number_after determinizer <"$log")$'\n'
+  done
+  awk -v name="$lattice_beam,$scale" -v k="$(median <<<"${ours%?}")" -v a="$(median <<<"${theirs%?}")" \
+    -v arcs="$our_arcs $their_arcs" 'BEGIN { printf "%-34s %9.1f %9.1f %8.2f   %s\n", name, k, a * 1e3, a * 1e3 / k, arcs }'
 done
