@@ -310,6 +310,9 @@ typedef struct koshi_graph koshi_graph;
 // it.
 typedef struct koshi_int_writer koshi_int_writer;
 
+// A language model over word ids: n-grams with backoff, or a grammar FST. Immutable and counted.
+typedef struct koshi_language_model koshi_language_model;
+
 // A lattice: state 0 is the start, every arc leads to a higher state, and every state lies on a
 // path from the start to a final state. Raw (one arc a graph arc) or compact (words with strings
 // of transition-ids). Without any path it has no states. Immutable and counted.
@@ -329,6 +332,9 @@ typedef struct koshi_matrix_reader koshi_matrix_reader;
 
 // One path through a graph or lattice. Immutable and counted.
 typedef struct koshi_path koshi_path;
+
+// The best paths of a lattice, the best first, no two of the same words. Immutable and counted.
+typedef struct koshi_paths koshi_paths;
 
 // A table of symbols and their ids. Immutable and counted.
 typedef struct koshi_symbols koshi_symbols;
@@ -1389,6 +1395,109 @@ koshi_words *koshi_words_ref(const koshi_words *words);
 
 // Takes back one count of `words`; the last one frees it. NULL is fine.
 koshi_status koshi_words_free(koshi_words *words);
+
+// Reads a language model from the file that a Kaldi rxfilename names into *model. Either an ARPA
+// file, whose words get their ids from `symbols` (NULL: words are ids; n-grams with a word that has
+// none are left out; words that are not listed have the probability of <unk>, if there is one); or an
+// OpenFst file of type vector or const with standard arcs (Kaldi's G.fst), whose output labels are the
+// words, 0 and the id of #0 in `symbols` meaning none. KOSHI_E_IO; KOSHI_E_FORMAT names the line, or
+// the byte; KOSHI_E_GRAPH for an FST without start state, with bad costs or with a cycle without words.
+koshi_status koshi_language_model_read(const char *path,
+                                       const koshi_symbols *symbols,
+                                       koshi_language_model **model,
+                                       koshi_error **err);
+
+// As koshi_language_model_read, from `size` bytes at `data`, which are not needed afterwards.
+koshi_status koshi_language_model_from_memory(const uint8_t *data,
+                                              size_t size,
+                                              const koshi_symbols *symbols,
+                                              koshi_language_model **model,
+                                              koshi_error **err);
+
+// The cost of the sentence of `len` words, its end included, in *cost; +inf if the model does not
+// have it.
+koshi_status koshi_language_model_cost(const koshi_language_model *model,
+                                       const int32_t *words,
+                                       size_t len,
+                                       double *cost,
+                                       koshi_error **err);
+
+// Counts `model` once more and returns it; NULL for a bad handle.
+koshi_language_model *koshi_language_model_ref(const koshi_language_model *model);
+
+// Takes back one count of `model`; the last one frees it. NULL is fine.
+koshi_status koshi_language_model_free(koshi_language_model *model);
+
+// The lattice whose paths cost `scale` * (new_model - old_model) more in their graph cost, where the
+// models stand for the costs that they give to a path's words and the end behind them, in *rescored.
+// Either model may be NULL, which costs nothing. Paths whose words a model does not have are dropped;
+// without any left the lattice has no states. Deterministic if `lattice` is; it has its form, raw or
+// compact. KOSHI_E_ARGUMENT if a cost is not finite.
+koshi_status koshi_lattice_rescore(const koshi_lattice *lattice,
+                                   const koshi_language_model *old_model,
+                                   const koshi_language_model *new_model,
+                                   float scale,
+                                   koshi_lattice **rescored,
+                                   koshi_error **err);
+
+// Finds the `n` best paths of different words in *paths, by increasing graph cost + acoustic_scale *
+// acoustic cost; fewer where the lattice has fewer, none where it has no path. Of a word sequence's own
+// paths the best is given. Sequences of equal cost come in ascending order of their words. Works on
+// raw and compact lattices alike, determinized or not. KOSHI_OK_PARTIAL if the list ends early, where
+// it would take more than 2 GiB.
+koshi_status koshi_lattice_nbest(const koshi_lattice *lattice,
+                                 size_t n,
+                                 float acoustic_scale,
+                                 koshi_paths **paths,
+                                 koshi_error **err);
+
+// Number of paths; -1 for a bad handle.
+int64_t koshi_paths_len(const koshi_paths *paths);
+
+// Path number `index`, from 0, as a handle of its own, to be freed; NULL for a bad handle or index.
+koshi_path *koshi_paths_at(const koshi_paths *paths, size_t index);
+
+// The posterior of path number `index`: the share of its words in the whole lattice at the acoustic
+// scale of the list, all paths of these words together. Those of a list sum to at most 1. NaN for a
+// bad handle or index.
+double koshi_paths_posterior(const koshi_paths *paths, size_t index);
+
+// Writes the list as JSON in *buffer: `{"paths": [...]}`, each path with `words` (each with `word`,
+// `text`, unless `symbols` is NULL, and the `frame` where it starts), `graph_cost`, `acoustic_cost`
+// (without the acoustic scale), `total_cost`, `posterior` and `transition_ids`; and `cut_short`, whether
+// the list ends early. KOSHI_E_ARGUMENT if a word has no symbol.
+koshi_status koshi_paths_to_json(const koshi_paths *paths,
+                                 const koshi_symbols *symbols,
+                                 koshi_buffer **buffer,
+                                 koshi_error **err);
+
+// Counts `paths` once more and returns it; NULL for a bad handle.
+koshi_paths *koshi_paths_ref(const koshi_paths *paths);
+
+// Takes back one count of `paths`; the last one frees it. NULL is fine.
+koshi_status koshi_paths_free(koshi_paths *paths);
+
+// The lattice of all paths of both lattices, in *united. Word sequences that both have come twice until
+// it is determinized. Compact if either lattice is; its acoustic scale is that of `lattice`.
+koshi_status koshi_lattice_union(const koshi_lattice *lattice,
+                                 const koshi_lattice *other,
+                                 koshi_lattice **united,
+                                 koshi_error **err);
+
+// The average number of arcs that cross a frame of `lattice`; 1 without frames, NaN for a bad handle.
+double koshi_lattice_depth(const koshi_lattice *lattice);
+
+// The least number of word errors (substitutions, insertions and deletions) between a path of
+// `lattice` and the `len` words of a reference, in *errors, and such a path in *path, which may be
+// NULL: of those with equally many errors the cheapest at the lattice's own acoustic scale.
+// KOSHI_E_ARGUMENT for a lattice without any path, and for a word of the reference that is not
+// above 0. Takes memory for the states times the words.
+koshi_status koshi_lattice_oracle(const koshi_lattice *lattice,
+                                  const int32_t *words,
+                                  size_t len,
+                                  uint32_t *errors,
+                                  koshi_path **path,
+                                  koshi_error **err);
 
 // The bytes, koshi_buffer_size of them; NULL for a bad handle. They live as long as the buffer.
 const uint8_t *koshi_buffer_data(const koshi_buffer *buffer);

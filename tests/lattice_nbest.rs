@@ -9,6 +9,7 @@ mod shared;
 mod small_lattices;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use koshi::lattice::{CompactLattice, Lattice, LatticeArc, LatticeWeight, Parts, PartsBuilder, Path, RawLattice};
 use koshi::table::{Input, SequentialReader};
@@ -28,7 +29,7 @@ fn lattice(text: &str) -> Lattice {
     Lattice::from_bytes(text.as_bytes()).unwrap()
 }
 
-fn words(paths: &[Path]) -> Vec<Vec<i32>> {
+fn words(paths: &[Arc<Path>]) -> Vec<Vec<i32>> {
     paths.iter().map(|path| path.olabels.clone()).collect()
 }
 

@@ -487,8 +487,8 @@ fn real_lattices() {
                 .nbest(5000, 0.066_666_7)
                 .unwrap()
                 .paths
-                .into_iter()
-                .map(|path| (path.olabels, path.graph_cost))
+                .iter()
+                .map(|path| (path.olabels.clone(), path.graph_cost))
                 .collect();
             for (at, path) in before.iter().enumerate() {
                 let removed = removed.iter().find(|other| other.olabels == path.olabels);

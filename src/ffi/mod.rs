@@ -55,6 +55,12 @@ mod align;
 
 mod words;
 
+mod language_model;
+
+mod paths;
+
+mod oracle;
+
 mod buffer;
 
 mod tables;
@@ -88,11 +94,14 @@ pub use self::egs_repository::*;
 pub use self::egs_tables::*;
 pub use self::error::*;
 pub use self::graph::*;
+pub use self::language_model::*;
 pub use self::lattice::*;
 pub use self::lattice_text::*;
 pub use self::log::*;
 pub use self::matrix::*;
+pub use self::oracle::*;
 pub use self::path::*;
+pub use self::paths::*;
 pub use self::reader::*;
 pub use self::symbols::*;
 pub use self::tables::*;

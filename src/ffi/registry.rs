@@ -57,6 +57,8 @@ pub(super) enum Kind {
     EgsTable,
     EgsWriter,
     ExamplesRepository,
+    Paths,
+    LanguageModel,
     #[cfg(test)]
     Test = 126,
 }
@@ -87,6 +89,8 @@ impl Kind {
         (Kind::EgsTable, "koshi_egs_table"),
         (Kind::EgsWriter, "koshi_egs_writer"),
         (Kind::ExamplesRepository, "koshi_examples_repository"),
+        (Kind::Paths, "koshi_paths"),
+        (Kind::LanguageModel, "koshi_language_model"),
         #[cfg(test)]
         (Kind::Test, "koshi_test"),
     ];

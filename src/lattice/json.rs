@@ -166,7 +166,7 @@ fn arc_object<'a>(lattice: &'a Lattice, from: usize, at: usize, symbols: Option<
 }
 
 /// A symbol; what is not UTF-8 in it is replaced as it is written.
-struct Text<'a>(&'a [u8]);
+pub(super) struct Text<'a>(&'a [u8]);
 
 impl Serialize for Text<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -174,12 +174,12 @@ impl Serialize for Text<'_> {
     }
 }
 
-fn text<'a>(word: i32, symbols: Option<&'a SymbolTable>) -> Option<Text<'a>> {
+pub(super) fn text<'a>(word: i32, symbols: Option<&'a SymbolTable>) -> Option<Text<'a>> {
     symbols.and_then(|table| table.name(word)).map(Text)
 }
 
 /// What an iterator gives, as an array.
-struct Listed<I>(I);
+pub(super) struct Listed<I>(pub I);
 
 impl<I> Serialize for Listed<I>
 where
@@ -202,7 +202,7 @@ pub(super) fn check_symbols(words: impl Iterator<Item = i32>, symbols: Option<&S
 
 /// Bytes that ask for memory before they grow.
 #[derive(Default)]
-struct Growing {
+pub(super) struct Growing {
     bytes: Vec<u8>,
     refused: Option<Error>,
 }
@@ -222,9 +222,9 @@ impl Write for Growing {
     }
 }
 
-type JsonResult = Result<(), serde_json::Error>;
+pub(super) type JsonResult = Result<(), serde_json::Error>;
 
-fn written(write: impl FnOnce(&mut serde_json::Serializer<&mut Growing>) -> JsonResult) -> Result<Vec<u8>> {
+pub(super) fn written(write: impl FnOnce(&mut serde_json::Serializer<&mut Growing>) -> JsonResult) -> Result<Vec<u8>> {
     let mut growing = Growing::default();
     let outcome = write(&mut serde_json::Serializer::new(&mut growing));
     match (outcome, growing.refused) {

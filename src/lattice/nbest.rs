@@ -9,8 +9,11 @@
 //! kept than sentences are still wanted. Nothing is determinized first, and a lattice of any
 //! kind will do: raw or compact, deterministic or not.
 
+mod json;
 mod queue;
 mod subset;
+
+use std::sync::Arc;
 
 use crate::error::{Result, try_reserve};
 
@@ -25,7 +28,7 @@ use subset::{Element, Subsets};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NBest {
     /// The best path of each word sequence, by increasing cost.
-    pub paths: Vec<Path>,
+    pub paths: Vec<Arc<Path>>,
     /// Posterior of each word sequence in the whole lattice.
     pub posteriors: Vec<f64>,
     /// Whether the list ends early, at the most memory that it may take.
@@ -61,7 +64,7 @@ impl Lattice {
         try_reserve(&mut nbest.paths, sentences.len(), "n-best list")?;
         try_reserve(&mut nbest.posteriors, sentences.len(), "n-best list")?;
         for Sentence { route, posterior } in sentences {
-            nbest.paths.push(self.path_along(&route, acoustic_scale)?);
+            nbest.paths.push(Arc::new(self.path_along(&route, acoustic_scale)?));
             nbest.posteriors.push(posterior);
         }
         Ok(nbest)

@@ -161,6 +161,20 @@ fn raw(lattice: Handle<koshi_lattice>) -> Outcome<RawLattice> {
     }
 }
 
+/// A lattice as a file's bytes.
+fn bytes_of(lattice: &Handle<koshi_lattice>, binary: bool) -> Outcome<Vec<u8>> {
+    let format =
+        if binary { koshi_lattice_format::KOSHI_LATTICE_BINARY } else { koshi_lattice_format::KOSHI_LATTICE_TEXT };
+    // SAFETY: as above.
+    let made = make(|out, err| unsafe { koshi_lattice_to_memory(lattice.pointer, format as i32, out, err) })?;
+    let buffer = handle(made, koshi_buffer_free);
+    // SAFETY: as above; the bytes live as long as the buffer.
+    unsafe {
+        let size = koshi_buffer_size(buffer.pointer) as usize;
+        Ok(own(|| std::slice::from_raw_parts(koshi_buffer_data(buffer.pointer), size).to_vec()))
+    }
+}
+
 fn lattice(bytes: &[u8]) -> Outcome<Handle<koshi_lattice>> {
     // SAFETY: an array and its length.
     let made = make(|out, err| unsafe { koshi_lattice_from_memory(bytes.as_ptr(), bytes.len(), out, err) })?;
@@ -465,19 +479,63 @@ impl Face for C {
         raw(handle(made, koshi_lattice_free))
     }
 
+    fn lattice_nbest(bytes: &[u8], n: usize, acoustic_scale: f32) -> Outcome<Vec<(Words, f64)>> {
+        let lattice = lattice(bytes)?;
+        // SAFETY: as above.
+        let made = make(|out, err| unsafe { koshi_lattice_nbest(lattice.pointer, n, acoustic_scale, out, err) })?;
+        let paths = handle(made, koshi_paths_free);
+        // SAFETY: as above.
+        unsafe {
+            let len = koshi_paths_len(paths.pointer) as usize;
+            assert!(koshi_paths_at(paths.pointer, len).is_null() && koshi_paths_posterior(paths.pointer, len).is_nan());
+            let path = |at| (words(koshi_paths_at(paths.pointer, at)), koshi_paths_posterior(paths.pointer, at));
+            Ok((0..len).map(path).collect())
+        }
+    }
+
+    fn lattice_union(one: &[u8], other: &[u8]) -> Outcome<Vec<u8>> {
+        let (one, other) = (lattice(one)?, lattice(other)?);
+        // SAFETY: as above.
+        let made = make(|out, err| unsafe { koshi_lattice_union(one.pointer, other.pointer, out, err) })?;
+        bytes_of(&handle(made, koshi_lattice_free), true)
+    }
+
+    fn lattice_depth(bytes: &[u8]) -> Outcome<f64> {
+        // SAFETY: as above.
+        lattice(bytes).map(|lattice| unsafe { koshi_lattice_depth(lattice.pointer) })
+    }
+
+    fn lattice_oracle(bytes: &[u8], reference: &[i32]) -> Outcome<(u32, Words)> {
+        let lattice = lattice(bytes)?;
+        let (mut errors, len) = (u32::MAX, reference.len());
+        // SAFETY: as above.
+        let path = make(|out, err| unsafe {
+            koshi_lattice_oracle(lattice.pointer, reference.as_ptr(), len, &mut errors, out, err)
+        })?;
+        Ok((errors, words(path)))
+    }
+
+    fn lattice_rescore(bytes: &[u8], old: Option<&[u8]>, new: Option<&[u8]>, scale: f32) -> Outcome<RawLattice> {
+        let model = |bytes: Option<&[u8]>| {
+            let Some(bytes) = bytes else { return Ok(handle(ptr::null_mut(), koshi_language_model_free)) };
+            // SAFETY: as above.
+            let made = make(|out, err| unsafe {
+                koshi_language_model_from_memory(bytes.as_ptr(), bytes.len(), ptr::null(), out, err)
+            })?;
+            Ok(handle(made, koshi_language_model_free))
+        };
+        let (lattice, old, new) = (lattice(bytes)?, model(old)?, model(new)?);
+        // SAFETY: as above.
+        let made = make(|out, err| unsafe {
+            koshi_lattice_rescore(lattice.pointer, old.pointer, new.pointer, scale, out, err)
+        })?;
+        raw(handle(made, koshi_lattice_free))
+    }
+
     fn lattice_to_memory(wanted: &RawLattice, binary: bool) -> Outcome<Vec<u8>> {
         // There is no way to make a lattice of arrays in C: its own text is one that any reader takes.
         let text = own(|| super::Rust::lattice_to_memory(wanted, true))?;
         let lattice = lattice(&text)?;
-        let format =
-            if binary { koshi_lattice_format::KOSHI_LATTICE_BINARY } else { koshi_lattice_format::KOSHI_LATTICE_TEXT };
-        // SAFETY: as above.
-        let made = make(|out, err| unsafe { koshi_lattice_to_memory(lattice.pointer, format as i32, out, err) })?;
-        let buffer = handle(made, koshi_buffer_free);
-        // SAFETY: as above; the bytes live as long as the buffer.
-        unsafe {
-            let size = koshi_buffer_size(buffer.pointer) as usize;
-            Ok(own(|| std::slice::from_raw_parts(koshi_buffer_data(buffer.pointer), size).to_vec()))
-        }
+        bytes_of(&lattice, binary)
     }
 }

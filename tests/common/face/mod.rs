@@ -153,6 +153,14 @@ pub trait Face {
     fn lattice_from_memory(bytes: &[u8]) -> Outcome<RawLattice>;
     fn lattice_best_path(bytes: &[u8], acoustic_scale: f32) -> Outcome<Words>;
     fn lattice_prune(bytes: &[u8], beam: f32) -> Outcome<RawLattice>;
+    /// The n best paths with their posteriors.
+    fn lattice_nbest(bytes: &[u8], n: usize, acoustic_scale: f32) -> Outcome<Vec<(Words, f64)>>;
+    /// All paths of two lattices, as a file's bytes.
+    fn lattice_union(one: &[u8], other: &[u8]) -> Outcome<Vec<u8>>;
+    fn lattice_depth(bytes: &[u8]) -> Outcome<f64>;
+    fn lattice_oracle(bytes: &[u8], words: &[i32]) -> Outcome<(u32, Words)>;
+    /// Costs of one language model (the bytes of a file) out, those of another one in.
+    fn lattice_rescore(bytes: &[u8], old: Option<&[u8]>, new: Option<&[u8]>, scale: f32) -> Outcome<RawLattice>;
     /// The lattice as a file's bytes.
     fn lattice_to_memory(lattice: &RawLattice, binary: bool) -> Outcome<Vec<u8>>;
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use koshi::Error;
 use koshi::decoder::{BatchItem, Channel, Decodable, Decoder, DecoderConfig, MatrixDecodable};
 use koshi::graph::{Columns, Graph};
-use koshi::lattice::{self, Lattice, RawLattice};
+use koshi::lattice::{self, LanguageModel, Lattice, RawLattice};
 use koshi::search::{Rows, SearchStats};
+use koshi::table::Input;
 
 use super::{Face, Fault, Matrix, Outcome, Pull, Scores, Status, Words, own};
 
@@ -186,6 +187,36 @@ impl Face for Rust {
     fn lattice_prune(bytes: &[u8], beam: f32) -> Outcome<RawLattice> {
         let lattice = Lattice::from_bytes(bytes).and_then(|lattice| lattice.prune(beam, 1.0));
         lattice.and_then(Lattice::into_raw).map_err(fault)
+    }
+
+    fn lattice_nbest(bytes: &[u8], n: usize, acoustic_scale: f32) -> Outcome<Vec<(Words, f64)>> {
+        let nbest = Lattice::from_bytes(bytes).and_then(|lattice| lattice.nbest(n, acoustic_scale)).map_err(fault)?;
+        assert!(!nbest.cut_short);
+        Ok(nbest.paths.iter().map(|path| words(path.as_ref().clone())).zip(nbest.posteriors).collect())
+    }
+
+    fn lattice_union(one: &[u8], other: &[u8]) -> Outcome<Vec<u8>> {
+        let [one, other] = [one, other].map(Lattice::from_bytes);
+        one.and_then(|one| one.union(&other?)?.to_bytes(true)).map_err(fault)
+    }
+
+    fn lattice_depth(bytes: &[u8]) -> Outcome<f64> {
+        Lattice::from_bytes(bytes).map(|lattice| lattice.depth()).map_err(fault)
+    }
+
+    fn lattice_oracle(bytes: &[u8], reference: &[i32]) -> Outcome<(u32, Words)> {
+        let oracle = Lattice::from_bytes(bytes).and_then(|lattice| lattice.oracle(reference)).map_err(fault)?;
+        Ok((oracle.errors(), words(oracle.path)))
+    }
+
+    fn lattice_rescore(bytes: &[u8], old: Option<&[u8]>, new: Option<&[u8]>, scale: f32) -> Outcome<RawLattice> {
+        let model = |bytes: Option<&[u8]>| {
+            bytes.map(|bytes| LanguageModel::read(&mut Input::from_bytes("memory", bytes), None)).transpose()
+        };
+        let (old, new) = (model(old).map_err(fault)?, model(new).map_err(fault)?);
+        let rescored =
+            Lattice::from_bytes(bytes).and_then(|lattice| lattice.rescore(old.as_ref(), new.as_ref(), scale));
+        rescored.and_then(Lattice::into_raw).map_err(fault)
     }
 
     fn lattice_to_memory(lattice: &RawLattice, binary: bool) -> Outcome<Vec<u8>> {
