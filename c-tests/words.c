@@ -100,7 +100,8 @@ static void check_aligned(koshi_lattice *aligned, int32_t ten)
     static const int32_t silence[] = {2, 1}, long_word[] = {4, 6, 8}, short_word[] = {10, 9};
     size_t arcs, at, len;
     const koshi_lattice_arc *arc = koshi_lattice_arcs(aligned, &arcs);
-    CHECK(arcs == 4);
+    /* Word 10 twice: costs stand where they were read, which is before it can be given out. */
+    CHECK(arcs == 5);
     for (at = 0; at < arcs; ++at) {
         const int32_t *ids = koshi_lattice_string(aligned, at, &len);
         const int32_t *wanted = arc[at].olabel == 0 ? silence : arc[at].olabel == ten ? long_word : short_word;

@@ -282,8 +282,8 @@ impl Words<'_> {
         let range = match pending.fresh_phones {
             _ if pending.fresh_word => least..=most.min(there),
             Fresh::Any => least..=most.min(there),
-            Fresh::Whole => there..=there,
-            Fresh::None => return Ok(()),
+            Fresh::Whole if (least..=most).contains(&there) => there..=there,
+            _ => return Ok(()),
         };
         for phones in range {
             self.take(pending, node, word, phones, nodes)?;
