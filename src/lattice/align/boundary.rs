@@ -1,8 +1,8 @@
 //! Which phones begin and end words.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
-use super::lines::{each_line, number};
+use super::lines::{each_line, number, room};
 use crate::error::{Result, try_filled};
 use crate::table::Input;
 
@@ -39,7 +39,7 @@ impl PhoneKind {
 /// The table of Kaldi's `word_boundary.int`: lines of a phone and its kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WordBoundary {
-    kinds: BTreeMap<i32, PhoneKind>,
+    kinds: HashMap<i32, PhoneKind>,
     /// Those of phones below [`USUAL`] once more, by phone: they are asked for at every transition-id.
     by_phone: Vec<Option<PhoneKind>>,
 }
@@ -60,16 +60,15 @@ impl WordBoundary {
     /// line of another form, a phone below 1 or with two kinds, and a table without phones are format errors that
     /// name the line.
     pub fn read(input: &mut Input) -> Result<WordBoundary> {
-        let mut kinds = BTreeMap::new();
-        each_line(input, |fields| Ok(add(&mut kinds, fields)))?;
+        let mut kinds = HashMap::new();
+        each_line(input, |fields| add(&mut kinds, fields))?;
         if kinds.is_empty() {
             return Err(input.text_error("the word-boundary table has no phones"));
         }
-        let most = kinds.range(..USUAL).next_back().map_or(0, |(&phone, _)| phone);
-        let mut by_phone = try_filled(None, most as usize + 1, "word-boundary table")?;
-        for (&phone, &kind) in kinds.range(..USUAL) {
-            by_phone[phone as usize] = Some(kind);
-        }
+        let usual = || kinds.iter().filter(|&(&phone, _)| phone < USUAL);
+        let most = usual().map(|(&phone, _)| phone).max().unwrap_or(0);
+        let mut by_phone = try_filled(None, most as usize + 1, WHAT)?;
+        usual().for_each(|(&phone, &kind)| by_phone[phone as usize] = Some(kind));
         Ok(WordBoundary { kinds, by_phone })
     }
 
@@ -87,7 +86,19 @@ impl WordBoundary {
     }
 }
 
-fn add(kinds: &mut BTreeMap<i32, PhoneKind>, fields: &[&str]) -> Result<(), String> {
+const WHAT: &str = "word-boundary table";
+
+fn add(kinds: &mut HashMap<i32, PhoneKind>, fields: &[&str]) -> Result<Result<(), String>> {
+    room(kinds, WHAT)?;
+    Ok(entry(fields).and_then(|(phone, kind)| match kinds.insert(phone, kind) {
+        Some(before) if before != kind => {
+            Err(format!("phone {phone} is {}, and {} before", kind.name(), before.name()))
+        }
+        _ => Ok(()),
+    }))
+}
+
+fn entry(fields: &[&str]) -> Result<(i32, PhoneKind), String> {
     let &[phone, name] = fields else {
         return Err(format!("{} fields; a line is a phone and its kind", fields.len()));
     };
@@ -96,10 +107,7 @@ fn add(kinds: &mut BTreeMap<i32, PhoneKind>, fields: &[&str]) -> Result<(), Stri
         let shown: String = name.chars().take(20).collect();
         return Err(format!("{shown:?} is none of nonword, begin, end, internal, singleton"));
     };
-    match kinds.insert(phone, *kind) {
-        Some(before) if before != *kind => Err(format!("phone {phone} is {name}, and {} before", before.name())),
-        _ => Ok(()),
-    }
+    Ok((phone, *kind))
 }
 
 #[cfg(test)]

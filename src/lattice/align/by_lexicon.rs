@@ -105,7 +105,8 @@ fn into_phones(lattice: &CompactLattice, phones: Phones, most: Option<usize>) ->
                 continue;
             }
             None => {
-                if !pending.ids.is_empty() && !(phones.is_one_phone(&pending.ids)? && phones.ends_phone(&pending.ids)) {
+                let whole = phones.is_one_phone(&pending.ids)? && phones.ends_phone(&pending.ids);
+                if !whole && !pending.ids.is_empty() {
                     cut_off = Some("the last phone is cut off".to_string());
                 }
                 Some(pending.ids.len())

@@ -9,6 +9,7 @@ use std::hash::Hash;
 use std::rc::Rc;
 
 use super::Stop;
+use super::lines::room;
 use crate::error::{Error, Result, try_filled, try_reserve};
 use crate::lattice::{CompactLattice, LatticeArc, LatticeWeight, PartsBuilder, Strings};
 
@@ -118,9 +119,7 @@ impl<P: Eq + Hash> Nodes<P> {
             return Err(Stop::Mismatch(format!("more than {most} states would be needed (max-expand)")));
         }
         let pending = Rc::new(pending);
-        let asked = (self.numbers.len() * size_of::<(Rc<P>, u32)>()) as u64;
-        let refused = |_| Error::NoMemory { what: WHAT.to_string(), asked };
-        self.numbers.try_reserve(1).map_err(refused)?;
+        room(&mut self.numbers, WHAT)?;
         self.numbers.insert(Rc::clone(&pending), number);
         try_reserve(&mut self.open, 1, WHAT)?;
         self.open.push((pending, number));
@@ -236,6 +235,7 @@ impl<'a> Removal<'a> {
             for arc in &self.draft.nodes[node as usize].arcs {
                 let Some(label) = arc.label else { continue };
                 let cost = here.plus(arc.weight);
+                room(&mut places, WHAT)?;
                 match places.entry((label, arc.next, self.draft.ids(arc))) {
                     Entry::Vacant(place) => {
                         place.insert(arcs.len());

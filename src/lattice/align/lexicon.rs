@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::lines::{each_line, number};
-use crate::error::{Error, Result, try_reserve};
+use super::lines::{each_line, number, room};
+use crate::error::{Result, try_reserve};
 use crate::table::Input;
 
 /// Kaldi's `align_lexicon.int`: lines of a word as it stands in the lattice, the word as it will stand in the aligned
@@ -86,18 +86,18 @@ impl AlignLexicon {
         let mut key = copy(&[word])?;
         try_reserve(&mut key, phones.len(), WHAT)?;
         key.extend_from_slice(phones);
-        room(&mut self.entries)?;
+        room(&mut self.entries, WHAT)?;
         match self.entries.insert(key, new_word) {
             Some(before) if before != new_word => {
                 return Ok(Err(format!("word {word} with these phones becomes {new_word}, and {before} before")));
             }
             _ => {}
         }
-        room(&mut self.num_phones)?;
+        room(&mut self.num_phones, WHAT)?;
         let (least, most) = self.num_phones.entry(word).or_insert((phones.len(), phones.len()));
         (*least, *most) = ((*least).min(phones.len()), (*most).max(phones.len()));
         for len in 1..phones.len() {
-            room(&mut self.going_on)?;
+            room(&mut self.going_on, WHAT)?;
             let words = match self.going_on.get_mut(&phones[..len]) {
                 Some(words) => words,
                 None => self.going_on.entry(copy(&phones[..len])?).or_default(),
@@ -121,11 +121,6 @@ fn copy(values: &[i32]) -> Result<Vec<i32>> {
     try_reserve(&mut copy, values.len(), WHAT)?;
     copy.extend_from_slice(values);
     Ok(copy)
-}
-
-fn room<K: Eq + std::hash::Hash, V>(map: &mut HashMap<K, V>) -> Result<()> {
-    let asked = ((map.len() + 1) * size_of::<(K, V)>()) as u64;
-    map.try_reserve(1).map_err(|_| Error::NoMemory { what: WHAT.into(), asked })
 }
 
 fn entry(fields: &[&str]) -> Result<Result<Vec<i32>, String>> {

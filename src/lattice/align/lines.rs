@@ -1,6 +1,9 @@
 //! Lines of whole numbers and words, as Kaldi's tables of phones have them.
 
-use crate::error::{Result, try_reserve};
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use crate::error::{Error, Result, try_reserve};
 use crate::table::Input;
 
 /// Longest field shown in a message.
@@ -30,4 +33,10 @@ pub(super) fn each_line(input: &mut Input, mut take: impl FnMut(&[&str]) -> Resu
 pub(super) fn number(field: &str, least: i32, what: &str) -> Result<i32, String> {
     let value: Option<i32> = field.parse().ok().filter(|&value| value >= least);
     value.ok_or_else(|| format!("{:?} is no {what}", field.chars().take(SHOWN).collect::<String>()))
+}
+
+/// Makes room for one more entry.
+pub(super) fn room<K: Eq + Hash, V>(map: &mut HashMap<K, V>, what: &str) -> Result<()> {
+    let asked = ((map.len() + 1) * size_of::<(K, V)>()) as u64;
+    map.try_reserve(1).map_err(|_| Error::NoMemory { what: what.to_string(), asked })
 }
