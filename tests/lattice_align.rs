@@ -167,6 +167,34 @@ proptest! {
     }
 }
 
+/// Lines that are nearly those of a table.
+fn nearly_a_table() -> impl Strategy<Value = Vec<u8>> {
+    let field = prop_oneof![
+        6 => "-?[0-9]{1,3}".boxed(),
+        1 => "[0-9]{9,30}".boxed(),
+        3 => "nonword|begin|end|internal|singleton".boxed(),
+        1 => "[ \t\r\u{0}a-z\u{ff}]{0,3}".boxed(),
+    ];
+    let line = prop::collection::vec(field, 0..5).prop_map(|fields| fields.join(" "));
+    prop_oneof![
+        prop::collection::vec(line, 0..6).prop_map(|lines| lines.join("\n").into_bytes()),
+        prop::collection::vec(any::<u8>(), 0..100),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in nearly_a_table()) {
+        let input = || Input::from_bytes("table", bytes.clone());
+        let faults = [WordBoundary::read(&mut input()).err(), AlignLexicon::read(&mut input()).err()];
+        for fault in faults.into_iter().flatten() {
+            let text = fault.to_string();
+            let told = text.starts_with("table: byte ") && (text.contains("line ") || text.contains("UTF-8"));
+            prop_assert!(told, "{text}");
+        }
+    }
+}
+
 /// One path: silence, a word of three phones, a word of one.
 fn by_hand() -> (CompactLattice, Vec<Segment>) {
     let segments = vec![said(0, &[1], 2), said(10, &[2, 3, 4], 1), said(11, &[5], 3)];
