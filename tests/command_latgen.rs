@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 
 use common::graph::{arc, source};
 use koshi::graph::VecSource;
-use koshi::lattice::{LatticeHolder, RawLatticeHolder};
-use koshi::table::{CompressedMatrixHolder, MatrixHolder, SequentialReader};
+use koshi::lattice::{CompactLatticeHolder, DeterminizeConfig, LatticeHolder, RawLatticeHolder};
+use koshi::table::{CompressedMatrixHolder, MatrixHolder, SequentialReader, Transitions};
 use openfst::{Form, vector};
 use tempfile::TempDir;
 
@@ -203,12 +203,63 @@ fn words_and_alignments_are_optional() {
 }
 
 #[test]
-fn determinized_lattices_are_an_honest_error() {
+fn lattices_are_determinized_by_default() {
     let small = Small::new();
-    let words = ["model", "graph", "ark:scores", "ark:lattices"];
-    run_in(small.folder.path(), &words).failed("--determinize-lattice=false");
-    small.run(&[&["--determinize-lattice"], &words[..]].concat()).failed("--determinize-lattice=false");
-    assert!(!small.path("lattices").exists(), "nothing was opened");
+    let words = ["--acoustic-scale=0.5", "model", "graph", "ark:scores", "ark,t:lattices", "ark,t:words"];
+    run_in(small.folder.path(), &words).ok();
+    // Acoustic costs without the scale; the arcs of the two first words join in one state.
+    let lattice = |key: &str, one: f32, three: f32, last: f32| {
+        format!("{key} \n0\t1\t1\t0.5,{one},1\n0\t1\t3\t1.25,{three},3\n1\t2\t2\t0.25,{last},4\n2\t0.125,0,\n\n")
+    };
+    assert_eq!(small.read("lattices"), lattice("a", 1.0, 2.0, 1.0) + &lattice("b", 2.0, 1.0, 2.0));
+    assert_eq!(small.read("words"), "a 1 2 \nb 1 2 \n");
+    small.run(&[&["--determinize-lattice"], &words[..]].concat()).ok();
+    assert_eq!(small.read("lattices"), lattice("a", 1.0, 2.0, 1.0) + &lattice("b", 2.0, 1.0, 2.0));
+    // Without either pass it is a change of form alone.
+    let neither = ["--determinize-lattice", "--phone-determinize=false", "--word-determinize=false"];
+    small.run(&[&neither, &words[..]].concat()).ok();
+    assert_eq!(small.read("lattices"), lattice("a", 1.0, 2.0, 1.0) + &lattice("b", 2.0, 1.0, 2.0));
+    // Pushed costs: the best way on from state 1 costs nothing.
+    small.run(&[&["--determinize-lattice", "--minimize"], &words[..]].concat()).ok();
+    assert!(
+        small.read("lattices").starts_with("a \n0\t1\t1\t0.875,2,1_4\n0\t1\t3\t1.625,3,3_4\n"),
+        "{}",
+        small.read("lattices")
+    );
+    small.run(&[&["--determinize-lattice", "--delta=-1"], &words[..]].concat()).failed("delta");
+}
+
+#[test]
+fn determinization_within_a_cap_warns() {
+    let small = Small::new();
+    for max_mem in ["1", "0", "-1"] {
+        let option = format!("--max-mem={max_mem}");
+        let words = [&option, "--determinize-lattice", "model", "graph", "ark:scores", "ark,t:lattices", "ark,t:words"];
+        let run = small.run(&words).ok();
+        let warned = "Determinization finished earlier than the beam for utterance a: 0 instead of 10";
+        assert_eq!(run.lines("WARNING").first().is_some_and(|line| *line == warned), max_mem == "1");
+        assert_eq!(small.read("words"), "a 1 2 \nb 1 2 \n");
+        assert!(small.read("lattices").starts_with("a \n0\t1\t1\t0.5,1,1\n"));
+    }
+}
+
+#[test]
+fn what_came_before_a_failure_is_written_behind_the_search_too() {
+    let small = Small::new();
+    small.write("scores", "a [ -1 -2\n -3 -1 ]\nz [ ]\nb [ -1\n -1 ]\nc [ -1 -2\n -3 -1 ]\n");
+    for threads in ["--num-threads=1", "--num-threads=3"] {
+        let words = ["--determinize-lattice", threads, "model", "graph", "ark:scores", "ark:l", "ark,t:words"];
+        let run = small.run(&words).failed("utterance b: the matrix has 1 columns, the model has 2 pdfs");
+        assert_eq!(run.lines("WARNING"), ["Zero-length utterance: z"]);
+        assert_eq!(small.read("words"), "a 1 2 \n");
+        if Path::new("/dev/full").exists() {
+            let words = ["--determinize-lattice", threads, "model", "graph", "ark:scores", "ark,f:/dev/full"];
+            small.run(&words).failed("/dev/full");
+        }
+    }
+    small.write("scores", "a [ -1 -2\n -3 -1 ]\nb [ -1 -2\n -3");
+    small.run(&["--determinize-lattice", "model", "graph", "ark:scores", "ark:l", "ark,t:words"]).failed("entry b");
+    assert_eq!(small.read("words"), "a 1 2 \n");
 }
 
 #[test]
@@ -258,15 +309,21 @@ fn what_kaldi_accepts_is_accepted() {
     let ignored = [
         "--prune-interval=25",
         "--hash-ratio=2.0",
+        "--memory-pool-tokens-block-size=256",
+        "--memory-pool-links-block-size=256",
+    ];
+    let used = [
+        "--beam=16",
+        "--max_active=7000",
+        "--Allow-Partial=F",
+        "--verbose=0",
+        "--num-threads=2",
         "--delta=0.000976562",
         "--max-mem=50000000",
         "--minimize=false",
         "--phone-determinize=true",
         "--word-determinize",
-        "--memory-pool-tokens-block-size=256",
-        "--memory-pool-links-block-size=256",
     ];
-    let used = ["--beam=16", "--max_active=7000", "--Allow-Partial=F", "--verbose=0", "--num-threads=2"];
     small.decode(&[&ignored[..], &used].concat()).ok();
     assert_eq!(small.read("lattices"), expected);
     let help = run_in(small.folder.path(), &["--help"]).ok().stderr;
@@ -634,6 +691,32 @@ fn any_number_of_threads_writes_the_same() {
     }
     assert!(outputs[0].0[0].len() > 100_000);
     assert!(outputs[1] == outputs[0] && outputs[2] == outputs[0]);
+}
+
+/// Determinized on one thread behind the search, or on those that search.
+#[test]
+fn determinized_lattices_do_not_depend_on_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = |name: &str| format!("ark:{}", folder.path().join(name).display());
+    let run = |name: &str, options: &[&str]| {
+        let words = ["trans.mdl", "HCLG.fst", "ark:loglikes.ark", &table(name)];
+        run_in(&demo(), &[&DEMO[..], options, &words].concat()).ok();
+        fs::read(folder.path().join(name)).unwrap()
+    };
+    let one = run("one", &["--determinize-lattice"]);
+    assert!(one.len() > 10_000);
+    assert!(run("four", &["--determinize-lattice", "--num-threads=4"]) == one);
+    // They are what the library makes of the raw ones.
+    run("raw", &[]);
+    let transitions = Transitions::read_file(demo().join("trans.mdl").to_str().unwrap()).unwrap();
+    let config = DeterminizeConfig { beam: 6.0, acoustic_scale: 0.083333, ..DeterminizeConfig::default() };
+    let mut raw = SequentialReader::<RawLatticeHolder>::open(&table("raw")).unwrap();
+    let mut compact = SequentialReader::<CompactLatticeHolder>::open(&table("one")).unwrap();
+    while let Some((key, lattice)) = raw.next().unwrap() {
+        let expected = lattice.determinize(Some(&transitions), &config).unwrap().lattice;
+        assert_eq!(compact.next().unwrap().unwrap(), (key, expected));
+    }
+    assert!(compact.next().unwrap().is_none());
 }
 
 #[test]

@@ -140,6 +140,42 @@ fn agrees(setting: &Setting, arcs_within: usize, strings_within: usize, strings_
     assert!(without.strings >= strings_without_phones, "{without:?}");
 }
 
+/// The whole way, from scores to compact lattices, by the command: Kaldi's own lattices but for
+/// the last digits of costs.
+#[test]
+fn the_command_writes_kaldis_compact_lattices() {
+    let Some(folder) = data("prompts") else { return };
+    let kaldi = archive::<CompactLatticeHolder>(&TYPICAL, "compact-lattice").unwrap();
+    let out = tempfile::tempdir().unwrap();
+    let mut bytes = Vec::new();
+    for threads in ["1", "4"] {
+        let lattices = out.path().join(threads);
+        let status = std::process::Command::new(env!("CARGO_BIN_EXE_koshi-latgen-faster-mapped"))
+            .args(["--beam=13", "--lattice-beam=6", "--max-active=7000", "--acoustic-scale=0.083333"])
+            .arg(format!("--num-threads={threads}"))
+            .args(["trans.mdl", "HCLG.fst", "ark:loglikes.ark", &format!("ark:{}", lattices.display())])
+            .current_dir(&folder)
+            .stderr(std::process::Stdio::null())
+            .status()
+            .unwrap();
+        assert!(status.success());
+        bytes.push(std::fs::read(&lattices).unwrap());
+    }
+    assert!(bytes[0] == bytes[1], "threads change the lattices");
+    let input = Input::from_bytes("lattices", bytes.remove(0));
+    let mut reader = SequentialReader::<CompactLatticeHolder>::from_archive(input);
+    for (key, theirs) in kaldi {
+        let (found, ours) = reader.next().unwrap().unwrap();
+        assert_eq!(found, key);
+        let Comparison { best, only, difference, strings, .. } = compare([&ours, &theirs], TYPICAL.acoustic_scale);
+        let outside = |only: &Vec<(Vec<i32>, f64)>| only.iter().all(|(_, above)| *above > 5.99);
+        assert!(only.iter().all(outside), "{key}: {only:?}");
+        assert!(difference[0].abs().max(difference[1].abs()) <= 3e-3 + 1e-5 * best[1].abs(), "{key}: {difference:?}");
+        assert!(strings.is_empty(), "{key}: {strings:?}");
+    }
+    assert!(reader.next().unwrap().is_none());
+}
+
 #[test]
 fn prompts_at_the_typical_setting() {
     agrees(&TYPICAL, 0, 0, 100);

@@ -13,6 +13,7 @@ use koshi::graph::{Columns, Graph};
 use koshi::table::{Rspecifier, Transitions};
 
 use latgen::{Config, Graphs, Input, Job, Output};
+use support::behind::behind;
 use support::exit::{self, Failure};
 use support::in_order::in_order;
 
@@ -26,9 +27,10 @@ fn main() -> ExitCode {
 
 fn run(config: &Config, arguments: &[String]) -> Result<(), Failure> {
     let decoder_config = config.decoder()?;
+    let determinize = config.determinizer()?;
     let argument = |at: usize| arguments.get(at).map(String::as_str).unwrap_or_default();
     let transitions = Arc::new(Transitions::read_file(argument(0))?);
-    let mut output = Output::open(config, [argument(3), argument(4), argument(5)])?;
+    let mut output = Output::open(config, determinize.is_some(), [argument(3), argument(4), argument(5)])?;
     let graphs = match Rspecifier::parse(argument(1)) {
         Ok(_) => Graphs::Table,
         Err(_) => {
@@ -36,12 +38,25 @@ fn run(config: &Config, arguments: &[String]) -> Result<(), Failure> {
             Graphs::One(Decoder::new(Arc::new(graph), decoder_config)?)
         }
     };
-    let job = Job { transitions, graphs, decoder_config, allow_partial: config.allow_partial };
+    let job = Job { transitions, graphs, decoder_config, allow_partial: config.allow_partial, determinize };
 
     let start = Instant::now();
     let threads = config.num_threads as usize;
     let mut input = Input::open(&job.graphs, argument(1), argument(2))?;
-    in_order(threads, || input.next(), || job.worker(), |outcome| output.take(outcome))?;
+    let next = || input.next();
+    let mut take = |outcome| output.take(outcome);
+    match (&job.determinize, threads) {
+        (None, _) => in_order(threads, next, || job.worker(), take)?,
+        // One thread searches; a second one determinizes behind it.
+        (Some(_), 1) => behind(job.determinizer(), take, |give| in_order(1, next, || job.worker(), give))?,
+        (Some(_), _) => {
+            let worker = || {
+                let (mut decode, mut determinize) = (job.worker(), job.determinizer());
+                move |utterance| determinize(decode(utterance))
+            };
+            in_order(threads, next, worker, &mut take)?;
+        }
+    }
     input.close()?;
     let totals = output.close()?;
     totals.tell(start.elapsed().as_secs_f64(), threads);

@@ -1,6 +1,7 @@
 //! The options of the command.
 
 use koshi::decoder::{BackendChoice, DecoderConfig};
+use koshi::lattice::DeterminizeConfig;
 use koshi::search::SearchConfig;
 use koshi::{Error, Result};
 
@@ -13,8 +14,11 @@ is used: it says which column belongs to which transition-id of the graph.
 Usage: koshi-latgen-faster-mapped [options] <model> (<graph>|<graphs-rspecifier>) <log-likelihoods-rspecifier>
            <lattices-wspecifier> [<words-wspecifier> [<alignments-wspecifier>]]
 
- e.g.: koshi-latgen-faster-mapped --determinize-lattice=false --acoustic-scale=0.083333 \\
-           final.mdl HCLG.fst ark:loglikes.ark 'ark:|gzip -c > lat.1.gz'
+ e.g.: koshi-latgen-faster-mapped --acoustic-scale=0.083333 final.mdl HCLG.fst ark:loglikes.ark \\
+           'ark:|gzip -c > lat.1.gz'
+
+Lattices are determinized: compact ones with one path for each word sequence, on another
+thread while the next utterance is searched.
 
 With a table of graphs each utterance is decoded with the graph of its key. An utterance
 without rows, without surviving tokens or (without --allow-partial) without a final state
@@ -33,6 +37,11 @@ pub struct Config {
     /// Whether utterances that end outside a final state give results.
     pub allow_partial: bool,
     determinize_lattice: bool,
+    delta: f32,
+    max_mem: i32,
+    phone_determinize: bool,
+    word_determinize: bool,
+    minimize: bool,
     /// File of the words' names, or nothing.
     pub word_symbol_table: String,
     /// Threads, at least 1 once [`Config::decoder`] has succeeded.
@@ -50,6 +59,11 @@ impl Default for Config {
             acoustic_scale: 0.1,
             allow_partial: false,
             determinize_lattice: true,
+            delta: 1.0 / 1024.0,
+            max_mem: 50_000_000,
+            phone_determinize: true,
+            word_determinize: true,
+            minimize: false,
             word_symbol_table: String::new(),
             num_threads: 1,
         }
@@ -69,8 +83,15 @@ impl Config {
         options.float("acoustic-scale", &mut self.acoustic_scale, "Multiplies log-likelihoods");
         let doc = "Also give results for utterances that end outside a final state";
         options.flag("allow-partial", &mut self.allow_partial, doc);
-        let doc = "Write determinized lattices; not there yet, so that false has to be given";
+        let doc = "Write determinized (compact) lattices; else state-level ones";
         options.flag("determinize-lattice", &mut self.determinize_lattice, doc);
+        options.float("delta", &mut self.delta, "Costs within this count as equal in determinization");
+        let doc = "Bytes that determinization may hold before it makes do with a smaller beam; 0 or less for no cap";
+        options.int("max-mem", &mut self.max_mem, doc);
+        let doc = "Determinize on words and phones first";
+        options.flag("phone-determinize", &mut self.phone_determinize, doc);
+        options.flag("word-determinize", &mut self.word_determinize, "Determinize on words");
+        options.flag("minimize", &mut self.minimize, "Push and minimize what was determinized");
         let doc = "With this table of words, print the words of each utterance to standard error";
         options.text("word-symbol-table", &mut self.word_symbol_table, doc);
         options.int("num-threads", &mut self.num_threads, "Threads; results do not depend on it");
@@ -106,22 +127,30 @@ impl Config {
             ..DecoderConfig::default()
         };
         config.check()?;
-        if self.determinize_lattice {
-            let why = "determinized lattices cannot be written yet; give --determinize-lattice=false for raw ones";
-            return Err(Error::Unsupported(why.into()));
-        }
         Ok(config)
+    }
+
+    /// The options of determinization; `None` where lattices are not determinized.
+    pub fn determinizer(&self) -> Result<Option<DeterminizeConfig>> {
+        if !self.determinize_lattice {
+            return Ok(None);
+        }
+        let config = DeterminizeConfig {
+            beam: self.lattice_beam,
+            acoustic_scale: self.acoustic_scale,
+            phone_determinize: self.phone_determinize,
+            word_determinize: self.word_determinize,
+            minimize: self.minimize,
+            delta: self.delta,
+            max_mem: u64::try_from(self.max_mem).unwrap_or(0),
+        };
+        config.check()?;
+        Ok(Some(config))
     }
 }
 
 /// Options of Kaldi's program that have nothing to act on here.
 fn accept_without_effect(options: &mut Options<'_>) {
-    let determinizer = "Of determinization, which is not there yet";
-    options.ignored("delta", Kind::Float, determinizer);
-    options.ignored("max-mem", Kind::Int, determinizer);
-    options.ignored("minimize", Kind::Bool, determinizer);
-    options.ignored("phone-determinize", Kind::Bool, determinizer);
-    options.ignored("word-determinize", Kind::Bool, determinizer);
     options.ignored("prune-interval", Kind::Int, "When tokens are pruned does not change what is kept");
     options.ignored("hash-ratio", Kind::Float, "Of Kaldi's hash table");
     options.ignored("memory-pool-links-block-size", Kind::Int, "Of Kaldi's memory pool");

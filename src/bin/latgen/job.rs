@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use koshi::decoder::{Channel, Decoder, DecoderConfig};
 use koshi::graph::{Columns, FstBytes};
-use koshi::lattice::{Path, RawLattice};
+use koshi::lattice::{DeterminizeConfig, Determinizer, Lattice, Path, RawLattice};
 use koshi::search::Rows;
 use koshi::table::{Matrix, Transitions};
 use koshi::{Error, Result};
@@ -21,6 +21,8 @@ pub struct Job {
     pub decoder_config: DecoderConfig,
     /// Whether utterances that end outside a final state give results.
     pub allow_partial: bool,
+    /// Options of determinization; `None` where lattices stay as they are.
+    pub determinize: Option<DeterminizeConfig>,
 }
 
 /// What is searched.
@@ -34,8 +36,8 @@ pub enum Graphs {
 /// What became of an utterance.
 pub struct Outcome {
     pub key: String,
-    /// A warning on the way.
-    pub warning: Option<String>,
+    /// Warnings on the way.
+    pub warnings: Vec<String>,
     /// `None` if it failed and the run goes on; an error ends the run.
     pub result: Result<Option<Decoded>>,
 }
@@ -45,7 +47,7 @@ pub struct Decoded {
     /// The best path.
     pub path: Path,
     /// The lattice.
-    pub lattice: RawLattice,
+    pub lattice: Lattice,
     /// Frames of the utterance.
     pub num_frames: u64,
 }
@@ -56,11 +58,40 @@ impl Job {
         let mut channel = None;
         move |utterance| {
             let Utterance { key, scores, graph } = utterance;
-            let mut warning = None;
-            let result = self.decode(&key, scores, graph, &mut channel, &mut warning);
+            let mut warnings = Vec::new();
+            let result = self.decode(&key, scores, graph, &mut channel, &mut warnings);
             let result = result.map_err(|error| error.context(format!("utterance {key}")));
-            Outcome { key, warning, result }
+            Outcome { key, warnings, result }
         }
+    }
+
+    /// Determinizes the lattices of one utterance after another, in the same memory.
+    pub fn determinizer(&self) -> impl FnMut(Outcome) -> Outcome {
+        let mut work = Determinizer::default();
+        move |outcome| {
+            let Outcome { key, mut warnings, result } = outcome;
+            let result = result.and_then(|decoded| {
+                let determinized = decoded.map(|decoded| self.determinize(&key, decoded, &mut work, &mut warnings));
+                determinized.transpose().map_err(|error| error.context(format!("utterance {key}")))
+            });
+            Outcome { key, warnings, result }
+        }
+    }
+
+    fn determinize(
+        &self,
+        key: &str,
+        decoded: Decoded,
+        work: &mut Determinizer,
+        warnings: &mut Vec<String>,
+    ) -> Result<Decoded> {
+        let (Some(config), Lattice::Raw(lattice)) = (&self.determinize, &decoded.lattice) else { return Ok(decoded) };
+        let found = work.determinize(lattice, Some(&self.transitions), config)?;
+        if found.effective_beam < config.beam {
+            let beams = format!("{} instead of {}", found.effective_beam, config.beam);
+            warnings.push(format!("Determinization finished earlier than the beam for utterance {key}: {beams}"));
+        }
+        Ok(Decoded { lattice: found.lattice.into(), ..decoded })
     }
 
     fn decode(
@@ -69,14 +100,14 @@ impl Job {
         scores: Option<Matrix<f32>>,
         graph: Option<FstBytes>,
         kept: &mut Option<Channel>,
-        warning: &mut Option<String>,
+        warnings: &mut Vec<String>,
     ) -> Result<Option<Decoded>> {
         let Some(scores) = scores else {
-            *warning = Some(format!("Not decoding utterance {key} because no loglikes available."));
+            warnings.push(format!("Not decoding utterance {key} because no loglikes available."));
             return Ok(None);
         };
         if scores.rows() == 0 {
-            *warning = Some(format!("Zero-length utterance: {key}"));
+            warnings.push(format!("Zero-length utterance: {key}"));
             return Ok(None);
         }
         self.check_width(&scores)?;
@@ -88,7 +119,7 @@ impl Job {
         match channel.begin().and_then(|()| channel.push(rows)) {
             Ok(()) => {}
             Err(error) if matches!(error.root(), Error::NoTokens { .. }) => {
-                *warning = Some(format!("Failed to decode utterance with id {key}: {error}"));
+                warnings.push(format!("Failed to decode utterance with id {key}: {error}"));
                 return Ok(None);
             }
             Err(error) => return Err(error),
@@ -97,13 +128,14 @@ impl Job {
         if !channel.reached_final()? {
             if !self.allow_partial {
                 let why = "since no final-state reached and --allow-partial=false.";
-                *warning = Some(format!("Not producing output for utterance {key} {why}"));
+                warnings.push(format!("Not producing output for utterance {key} {why}"));
                 return Ok(None);
             }
-            *warning = Some(format!("Outputting partial output for utterance {key} since no final-state reached"));
+            warnings.push(format!("Outputting partial output for utterance {key} since no final-state reached"));
         }
         let num_frames = channel.num_frames();
-        Ok(Some(Decoded { path: channel.best_path(true)?, lattice: channel.lattice(true)?, num_frames }))
+        let lattice: RawLattice = channel.lattice(true)?;
+        Ok(Some(Decoded { path: channel.best_path(true)?, lattice: lattice.into(), num_frames }))
     }
 
     /// A graph may use fewer columns than the model has; scores of another model are refused all the same.

@@ -1,8 +1,8 @@
 //! What is written, and what is told.
 
-use koshi::Result;
-use koshi::lattice::RawLatticeHolder;
+use koshi::lattice::{CompactLatticeHolder, Lattice, RawLatticeHolder};
 use koshi::table::{Int32VectorHolder, SymbolTable, TableWriter, format_general};
+use koshi::{Error, Result};
 
 use super::config::Config;
 use super::job::{Decoded, Outcome};
@@ -10,11 +10,41 @@ use crate::support::{messages, words};
 
 /// The files that are written, and what is counted on the way.
 pub struct Output {
-    lattices: TableWriter<RawLatticeHolder>,
+    lattices: Lattices,
     words: Option<TableWriter<Int32VectorHolder>>,
     alignments: Option<TableWriter<Int32VectorHolder>>,
     symbols: Option<SymbolTable>,
     totals: Totals,
+}
+
+/// Lattices of one form.
+enum Lattices {
+    Raw(TableWriter<RawLatticeHolder>),
+    Compact(TableWriter<CompactLatticeHolder>),
+}
+
+impl Lattices {
+    fn open(compact: bool, name: &str) -> Result<Lattices> {
+        Ok(match compact {
+            true => Lattices::Compact(TableWriter::open(name)?),
+            false => Lattices::Raw(TableWriter::open(name)?),
+        })
+    }
+
+    fn write(&mut self, key: &str, lattice: &Lattice) -> Result<()> {
+        match (self, lattice) {
+            (Lattices::Raw(writer), Lattice::Raw(lattice)) => writer.write(key, lattice),
+            (Lattices::Compact(writer), Lattice::Compact(lattice)) => writer.write(key, lattice),
+            _ => Err(Error::Internal("a lattice of the other form".into())),
+        }
+    }
+
+    fn close(self) -> Result<()> {
+        match self {
+            Lattices::Raw(writer) => writer.close(),
+            Lattices::Compact(writer) => writer.close(),
+        }
+    }
 }
 
 /// Counts and sums of a run.
@@ -28,12 +58,13 @@ pub struct Totals {
 }
 
 impl Output {
-    /// Opens the lattices, words and alignments; of the last two an empty name stands for none.
-    pub fn open(config: &Config, [lattices, words, alignments]: [&str; 3]) -> Result<Output> {
+    /// Opens the lattices, `compact` ones or raw ones, words and alignments; of the last two an
+    /// empty name stands for none.
+    pub fn open(config: &Config, compact: bool, [lattices, words, alignments]: [&str; 3]) -> Result<Output> {
         let optional = |name: &str| if name.is_empty() { Ok(None) } else { TableWriter::open(name).map(Some) };
         let symbols = words::table(&config.word_symbol_table)?;
         Ok(Output {
-            lattices: TableWriter::open(lattices)?,
+            lattices: Lattices::open(compact, lattices)?,
             words: optional(words)?,
             alignments: optional(alignments)?,
             symbols,
@@ -43,8 +74,8 @@ impl Output {
 
     /// Writes and tells what became of an utterance.
     pub fn take(&mut self, outcome: Outcome) -> Result<()> {
-        let Outcome { key, warning, result } = outcome;
-        if let Some(warning) = warning {
+        let Outcome { key, warnings, result } = outcome;
+        for warning in warnings {
             log::warn!(target: "decode", "{warning}");
         }
         match result? {

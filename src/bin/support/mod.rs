@@ -2,6 +2,7 @@
 //! exit codes, and work on several threads whose results stay in order.
 #![allow(dead_code)] // each command uses its own part
 
+pub mod behind;
 pub mod exit;
 pub mod in_order;
 pub mod messages;

@@ -11,7 +11,7 @@ use std::ops::Range;
 use crate::error::{Error, Result, try_filled, try_reserve};
 use crate::table::Transitions;
 
-use super::super::RawLattice;
+use super::super::{LatticeArc, LatticeWeight, RawLattice};
 use super::costs::Costs;
 use super::source::{Link, Source, phone_label, word_label};
 
@@ -71,8 +71,10 @@ fn check(lattice: &RawLattice) -> Result<()> {
 
 fn phones_of(lattice: &RawLattice, transitions: &Transitions) -> Result<Vec<i32>> {
     let mut phones = try_filled(0, lattice.num_arcs(), "determinization: phones")?;
-    for arc in lattice.arc_range(0).end..lattice.num_arcs() {
-        let id = lattice.arcs[arc].ilabel;
+    // Arcs of the start have none.
+    let first = lattice.arc_range(0).end;
+    for (arc, (LatticeArc { ilabel: id, .. }, begins)) in lattice.arcs.iter().zip(&mut phones).enumerate().skip(first) {
+        let id = *id;
         if id == 0 {
             continue;
         }
@@ -81,7 +83,7 @@ fn phones_of(lattice: &RawLattice, transitions: &Transitions) -> Result<Vec<i32>
             return Err(Error::Argument(format!("lattice: arc {arc} has transition-id {id}; the model has {most}")));
         };
         if state == 0 && !transitions.is_self_loop(id) {
-            phones[arc] = phone;
+            *begins = phone;
         }
     }
     Ok(phones)
@@ -152,8 +154,8 @@ impl Source for RawSource<'_> {
             try_reserve(&mut phones, kept, "determinization: pruning")?;
         }
         try_reserve(&mut lattice.offsets, states, "determinization: pruning")?;
-        lattice.finals = try_filled(super::super::LatticeWeight::ZERO, states, "determinization: pruning")?;
-        for state in 0..states {
+        lattice.finals = try_filled(LatticeWeight::ZERO, states, "determinization: pruning")?;
+        for (state, &ends_here) in ends.iter().enumerate() {
             for arc in self.lattice.arc_range(state as u32).filter(|&arc| links[arc]) {
                 lattice.arcs.push(self.lattice.arcs[arc]);
                 if !self.phones.is_empty() {
@@ -161,7 +163,7 @@ impl Source for RawSource<'_> {
                 }
             }
             lattice.offsets.push(lattice.arcs.len() as u32);
-            if ends[state] {
+            if ends_here {
                 lattice.finals[state] = self.lattice.finals[state];
             }
         }

@@ -188,7 +188,7 @@ impl Source for SegmentSource {
         let mut kept = Segments { offsets: vec![0], ..Segments::default() };
         kept.ends = try_filled(None, all.ends.len(), "determinization: pruning")?;
         try_reserve(&mut kept.offsets, all.ends.len(), "determinization: pruning")?;
-        for state in 0..all.ends.len() {
+        for (state, &ends_here) in ends.iter().enumerate() {
             for link in self.links(state as u32).filter(|&link| links[link as usize]) {
                 let segment = all.segments[link as usize];
                 let string = kept.reserve_string(segment.string.len as usize)?;
@@ -198,7 +198,7 @@ impl Source for SegmentSource {
             }
             kept.offsets.push(kept.segments.len() as u32);
             // Ends of a source have no strings.
-            kept.ends[state] = all.ends[state].filter(|_| ends[state]);
+            kept.ends[state] = all.ends[state].filter(|_| ends_here);
         }
         Ok(SegmentSource(kept))
     }
