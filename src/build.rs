@@ -1,9 +1,71 @@
-//! Sets the shared library's SONAME: the ABI is `libkoshi.so.0` until 1.0.
+//! Sets the shared library's SONAME (the ABI is `libkoshi.so.0` until 1.0), joins the kernels to one
+//! text, and compiles that for the GPUs that are known if NVIDIA's compiler is at hand.
+//!
+//! Without the compiler only the text is built in, and the driver's run-time compiler makes code of it.
+//! With `KOSHI_REQUIRE_NVCC=1` a missing or failing compiler is an error.
+
+#[path = "build/kernels.rs"]
+mod kernels;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn main() {
     println!("cargo:rerun-if-changed=src/build.rs");
+    println!("cargo:rerun-if-changed=src/build/kernels.rs");
     let os = std::env::var("CARGO_CFG_TARGET_OS").unwrap_or_default();
     if matches!(os.as_str(), "linux" | "android" | "freebsd") {
         println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libkoshi.so.0");
     }
+    if let Err(reason) = build_kernels() {
+        println!("cargo:warning=kernels: {}", reason.trim().replace('\n', " | "));
+        std::process::exit(1);
+    }
+}
+
+/// Leaves `kernels.cu` and `kernels.fatbin` in the output folder; the latter is empty where there is no compiler.
+fn build_kernels() -> Result<(), String> {
+    let folder = Path::new("kernels");
+    for file in kernels::files(folder, &["cu", "cuh"])? {
+        println!("cargo:rerun-if-changed={}", file.display());
+    }
+    for variable in ["NVCC", "CUDA_HOME", "KOSHI_REQUIRE_NVCC"] {
+        println!("cargo:rerun-if-env-changed={variable}");
+    }
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default());
+    let (text, image) = (out.join("kernels.cu"), out.join("kernels.fatbin"));
+    let files = kernels::files(folder, &["cu"])?;
+    let joined = kernels::join(folder, &files)?;
+    std::fs::write(&text, &joined).map_err(|error| format!("{}: {error}", text.display()))?;
+    let required = std::env::var("KOSHI_REQUIRE_NVCC").is_ok_and(|value| value == "1");
+    let made = match kernels::nvcc() {
+        _ if files.is_empty() => Ok(false),
+        Some(nvcc) => compile(&nvcc, &text, &image).map(|()| true),
+        None if required => Err("there is no nvcc, and KOSHI_REQUIRE_NVCC is 1".to_string()),
+        None => Ok(false),
+    };
+    match made {
+        Ok(true) => return Ok(()),
+        Err(reason) if required => return Err(reason),
+        Err(reason) => println!("cargo:warning=no GPU code is built in: {}", reason.trim().replace('\n', " | ")),
+        Ok(false) => {}
+    }
+    std::fs::write(&image, []).map_err(|error| format!("{}: {error}", image.display()))
+}
+
+fn compile(nvcc: &Path, text: &Path, image: &Path) -> Result<(), String> {
+    let mut command = Command::new(nvcc);
+    command.args(kernels::FLAGS).args(["-fatbin", "-compress-mode=size", "--threads", "0"]);
+    for architecture in kernels::ARCHITECTURES {
+        command.arg(format!("-gencode=arch=compute_{architecture},code=sm_{architecture}"));
+    }
+    let oldest = kernels::ARCHITECTURES[0];
+    command.arg(format!("-gencode=arch=compute_{oldest},code=compute_{oldest}"));
+    command.arg(text).arg("-o").arg(image);
+    let output = command.output().map_err(|error| format!("{} cannot be run: {error}", nvcc.display()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stderr, output.stdout].concat();
+    Err(format!("{} fails: {}", nvcc.display(), String::from_utf8_lossy(&said)))
 }

@@ -46,10 +46,10 @@ std::string table(const std::string &text) {
 }
 
 std::string flags_of(const std::string &build) {
-    const std::string always = "-x c++ -std=c++17 -O2 -g -fPIC -fno-strict-aliasing -ffp-contract=off -Wall -Wextra -Werror ";
+    const std::string always = "-x c++ -std=c++17 -O2 -gdwarf-4 -fPIC -fno-strict-aliasing -ffp-contract=off ";
     if (build == "asan") {
         return always +
-               "-fsanitize=address,undefined -fno-sanitize-recover=all -fsanitize-sections=simt_shared "
+               "-fsanitize=address,undefined -fno-sanitize=object-size -fno-sanitize-recover=all -fsanitize-sections=simt_shared "
                "-fno-omit-frame-pointer";
     }
     if (build == "race") return always + "-fsanitize=thread --param tsan-distinguish-volatile=1";

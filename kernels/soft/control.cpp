@@ -1,7 +1,7 @@
 // What only tests call: settings, the last report, counts.
 
+#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <sstream>
 
 #include "soft.h"
@@ -84,5 +84,13 @@ int injected(const char *function) {
     }
     return 0;
 }
+
+// Programs that cannot call `soft_configure` set the variable.
+static const bool environment_read = [] {
+    const char *text = getenv("KOSHI_SOFT");
+    if (!text || configure(text)) return true;
+    fprintf(stderr, "KOSHI_SOFT: unknown setting in \"%s\"\n", text);
+    abort();
+}();
 
 }  // namespace soft

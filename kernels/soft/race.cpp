@@ -31,10 +31,11 @@ struct Access {
     const void *code = nullptr;
 };
 
-// The last write, and the last reads by two different warps: who writes next races with one of them
-// if it races with any.
+// The last write; the last read, and the last before it by another thread of its warp and by another
+// warp. Who writes next is not all of these, and what orders it with one orders it with those that were
+// forgotten for it, but for rare patterns of masks.
 struct Cell {
-    Access write, read, other_read;
+    Access write, read, other_thread, other_warp;
 };
 
 constexpr size_t page_bytes = 4096;
@@ -110,14 +111,17 @@ void touch(uintptr_t at, unsigned bytes, bool writes, bool atomic, bool shared, 
                         uint16_t(running), mask, atomic, code};
     if (races(cell.write, now, shared)) tell(cell.write, true, now, writes, shared);
     if (writes) {
-        if (races(cell.read, now, shared)) tell(cell.read, false, now, true, shared);
-        if (races(cell.other_read, now, shared)) tell(cell.other_read, false, now, true, shared);
+        for (const Access &read : {cell.read, cell.other_thread, cell.other_warp}) {
+            if (races(read, now, shared)) tell(read, false, now, true, shared);
+        }
         cell.write = now;
         return;
     }
-    const bool same_warp = cell.read.launch == launch_number && cell.read.block == block_number &&
-                           cell.read.epoch == epoch && cell.read.thread / 32 == running / 32;
-    if (!same_warp) cell.other_read = cell.read;
+    if (cell.read.block != block_number || cell.read.thread / 32 != running / 32) {
+        cell.other_warp = cell.read;
+    } else if (cell.read.thread != running) {
+        cell.other_thread = cell.read;
+    }
     cell.read = now;
 }
 

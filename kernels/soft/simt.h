@@ -222,8 +222,9 @@ inline double max(double a, double b) { return fmax(a, b); }
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
-// One block runs at a time, so a static of the module will do; it is poisoned before each block.
-#define __shared__ static __attribute__((section("simt_shared")))
+// One block runs at a time, so a static of the module will do; it is poisoned before each block. `used`, or
+// g++ takes some accesses to one that never escapes for its own, and shows them to no sanitizer.
+#define __shared__ static __attribute__((section("simt_shared"), used))
 #define KOSHI_DYNAMIC_SHARED(name) unsigned char *const name = simt_now->dynamic_shared
 
 // What a kernels' object tells the driver of itself; the compiler's stand-in (compile.cpp) ends the

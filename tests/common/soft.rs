@@ -1,6 +1,9 @@
 //! The software CUDA device of `kernels/soft`, built and loaded into this process, so that whoever
 //! looks for libcuda and libnvrtc afterwards finds it.
 
+#[path = "../../src/build/kernels.rs"]
+pub mod kernels;
+
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -121,12 +124,7 @@ impl Soft {
 /// A file of kernels with what it includes, as one text.
 pub fn source(path: &str) -> String {
     let root = super::root();
-    let header = std::fs::read_to_string(root.join("kernels/portable.cuh")).unwrap();
-    let text = std::fs::read_to_string(root.join(path)).unwrap();
-    let include = "#include \"portable.cuh\"\n";
-    let line = text[..text.find(include).expect("kernels include portable.cuh")].lines().count() + 2;
-    let header = format!("#line 1 \"kernels/portable.cuh\"\n{header}\n#line {line} \"{path}\"\n");
-    format!("#line 1 \"{path}\"\n{}", text.replacen(include, &header, 1))
+    kernels::join(&root.join("kernels"), &[root.join(path)]).unwrap()
 }
 
 /// Runs one test of this program again, alone, in a process of its own with these variables set.
