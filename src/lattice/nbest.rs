@@ -159,6 +159,10 @@ fn search(lattice: &Lattice, n: usize, scales: Scales, most_bytes: usize) -> Res
     while found.len() < n {
         let Some(entry) = queue.pop(&prefixes) else { break };
         if bytes + queue.bytes() + prefixes.bytes() > most_bytes {
+            log::warn!(
+                "an n-best list ends after {} of {n} paths: it would take more than {most_bytes} bytes",
+                found.len()
+            );
             return Ok((found, true));
         }
         let Some(elements) = entry.elements else {
