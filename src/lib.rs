@@ -17,6 +17,7 @@ pub mod lattice;
 pub mod quiet;
 pub mod search;
 pub mod table;
+pub mod transducer;
 pub mod version;
 
 pub use error::{Error, Result};

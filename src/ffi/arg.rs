@@ -89,6 +89,64 @@ impl<T> Out<T> {
     }
 }
 
+/// An array of structs of a caller, who may be newer than the library and have larger ones.
+pub(super) struct Items<T> {
+    first: *mut T,
+    count: usize,
+    size: usize,
+}
+
+/// Takes an array of `count` structs of `size` bytes each; what the library does not know of them must be 0.
+///
+/// # Safety
+/// `first` is null or points to such an array, which may be read and written until the call returns.
+pub(super) unsafe fn items<T: Copy>(first: *mut T, count: usize, size: usize, name: &str) -> Result<Items<T>> {
+    let known = size_of::<T>();
+    if size < known || !size.is_multiple_of(align_of::<T>()) {
+        return Err(Error::Argument(format!("the size of one of {name} is {size}; pass sizeof (now {known})")));
+    }
+    if count > 0 {
+        aligned(first, name)?;
+    }
+    if count.checked_mul(size).is_none_or(|bytes| bytes > isize::MAX as usize) {
+        return Err(Error::Argument(format!("{name}: {count} are more than memory can hold")));
+    }
+    let items = Items { first, count, size };
+    for at in 0..count {
+        // SAFETY: within the promised array.
+        let tail = unsafe { std::slice::from_raw_parts(items.place(at).cast::<u8>().add(known), size - known) };
+        if tail.iter().any(|byte| *byte != 0) {
+            return Err(Error::Unsupported(format!("{name}[{at}]: a field is set that this version does not know")));
+        }
+    }
+    Ok(items)
+}
+
+impl<T: Copy> Items<T> {
+    pub(super) fn len(&self) -> usize {
+        self.count
+    }
+
+    fn place(&self, at: usize) -> *mut T {
+        self.first.wrapping_byte_add(at * self.size)
+    }
+
+    /// A copy of one. `at` is below [`Items::len`].
+    pub(super) fn get(&self, at: usize) -> T {
+        assert!(at < self.count);
+        // SAFETY: by the promise of `items`.
+        unsafe { self.place(at).read() }
+    }
+
+    /// Changes one where it lies. `at` is below [`Items::len`].
+    pub(super) fn change(&self, at: usize, change: impl FnOnce(&mut T)) {
+        let mut item = self.get(at);
+        change(&mut item);
+        // SAFETY: as above.
+        unsafe { self.place(at).write(item) };
+    }
+}
+
 /// The length that belongs to an array which a query hands out; 0 until [`Length::set`], so that
 /// a caller who does not look at the pointer sees an empty array. May be missing.
 pub(super) struct Length(Option<NonNull<usize>>);

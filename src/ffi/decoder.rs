@@ -162,73 +162,27 @@ pub unsafe extern "C" fn koshi_decoder_advance(
     guard::call(err, || {
         let object = registry::get(decoder, "decoder")?;
         // SAFETY: the header's promise on arrays.
-        let items = unsafe { Items::new(items, num_items, item_size) }?;
+        let items = unsafe { arg::items(items, num_items, item_size, "items") }?;
         let statuses = advance(&object.decoder, &items)?;
         let all = statuses.iter().all(|status| *status >= 0);
-        items.set(&statuses);
+        for (at, status) in statuses.into_iter().enumerate() {
+            items.change(at, |item| item.status = status);
+        }
         Ok(if all { koshi_status_code::KOSHI_OK } else { koshi_status_code::KOSHI_OK_PARTIAL } as koshi_status)
     })
 }
 
-/// The items of a caller, who may be newer than the library and have larger ones.
-struct Items {
-    first: *mut koshi_decoder_item,
-    count: usize,
-    size: usize,
-}
-
-impl Items {
-    /// # Safety
-    /// `first` is null or points to `count` items of `size` bytes each, until the call returns.
-    unsafe fn new(first: *mut koshi_decoder_item, count: usize, size: usize) -> Result<Items> {
-        let known = size_of::<koshi_decoder_item>();
-        if size < known || !size.is_multiple_of(align_of::<koshi_decoder_item>()) {
-            return Err(Error::Argument(format!("item_size is {size}; pass sizeof (now {known})")));
-        }
-        if count > 0 {
-            arg::aligned(first, "items")?;
-        }
-        if count.checked_mul(size).is_none_or(|bytes| bytes > isize::MAX as usize) {
-            return Err(Error::Argument(format!("{count} items are more than memory can hold")));
-        }
-        let items = Items { first, count, size };
-        for at in 0..count {
-            // SAFETY: within the promised array.
-            let tail = unsafe { std::slice::from_raw_parts(items.place(at).cast::<u8>().add(known), size - known) };
-            if items.get(at).reserved != 0 || tail.iter().any(|byte| *byte != 0) {
-                let message = format!("items[{at}]: a field is set that this version does not know");
-                return Err(Error::Unsupported(message));
-            }
-        }
-        Ok(items)
-    }
-
-    fn place(&self, at: usize) -> *mut koshi_decoder_item {
-        self.first.wrapping_byte_add(at * self.size)
-    }
-
-    fn get(&self, at: usize) -> koshi_decoder_item {
-        debug_assert!(at < self.count);
-        // SAFETY: by the promise of `new`, for every place below `count`.
-        unsafe { self.place(at).read() }
-    }
-
-    fn set(&self, statuses: &[koshi_status]) {
-        for (at, status) in statuses.iter().enumerate().take(self.count) {
-            // SAFETY: as above.
-            unsafe { (&raw mut (*self.place(at)).status).write(*status) };
-        }
-    }
-}
-
 /// Runs the items that can be run, and answers the status of each.
-fn advance(decoder: &Arc<Decoder>, items: &Items) -> Result<Vec<koshi_status>> {
+fn advance(decoder: &Arc<Decoder>, items: &arg::Items<koshi_decoder_item>) -> Result<Vec<koshi_status>> {
     let what = "channels of a batch";
     let mut statuses = Vec::new();
-    try_reserve(&mut statuses, items.count, what)?;
+    try_reserve(&mut statuses, items.len(), what)?;
     let mut jobs: Vec<(usize, Arc<ChannelObject>, Rows<'_>)> = Vec::new();
-    try_reserve(&mut jobs, items.count, what)?;
-    for at in 0..items.count {
+    try_reserve(&mut jobs, items.len(), what)?;
+    for at in 0..items.len() {
+        config::reserved(items.get(at).reserved, &format!("items[{at}]"))?;
+    }
+    for at in 0..items.len() {
         let item = items.get(at);
         // SAFETY: the header's promise on rows.
         let rows = unsafe { rows(item.rows, item.frames, item.dim, item.stride) };

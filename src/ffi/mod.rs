@@ -79,6 +79,14 @@ mod egs_tables;
 
 mod egs_repository;
 
+mod transducer_config;
+
+mod hypotheses;
+
+mod transducer;
+
+mod transducer_stream;
+
 pub use self::align::*;
 pub use self::buffer::*;
 pub use self::callback::koshi_drop_fn;
@@ -94,6 +102,7 @@ pub use self::egs_repository::*;
 pub use self::egs_tables::*;
 pub use self::error::*;
 pub use self::graph::*;
+pub use self::hypotheses::*;
 pub use self::language_model::*;
 pub use self::lattice::*;
 pub use self::lattice_text::*;
@@ -105,6 +114,9 @@ pub use self::paths::*;
 pub use self::reader::*;
 pub use self::symbols::*;
 pub use self::tables::*;
+pub use self::transducer::*;
+pub use self::transducer_config::*;
+pub use self::transducer_stream::*;
 pub use self::transitions::*;
 pub use self::version::*;
 pub use self::words::*;

@@ -59,6 +59,9 @@ pub(super) enum Kind {
     ExamplesRepository,
     Paths,
     LanguageModel,
+    Transducer,
+    TransducerStream,
+    Hypotheses,
     #[cfg(test)]
     Test = 126,
 }
@@ -91,6 +94,9 @@ impl Kind {
         (Kind::ExamplesRepository, "koshi_examples_repository"),
         (Kind::Paths, "koshi_paths"),
         (Kind::LanguageModel, "koshi_language_model"),
+        (Kind::Transducer, "koshi_transducer"),
+        (Kind::TransducerStream, "koshi_transducer_stream"),
+        (Kind::Hypotheses, "koshi_hypotheses"),
         #[cfg(test)]
         (Kind::Test, "koshi_test"),
     ];

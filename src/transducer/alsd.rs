@@ -1,0 +1,125 @@
+//! Alignment-length synchronous decoding (Saon, Tüske, Audhkhasi, ICASSP 2020): step `i` is about all
+//! hypotheses whose frames and labels add up to `i`. There are `frames + u_max` steps, so that what
+//! consumes the last frame has at most `u_max` labels.
+//!
+//! While rows still come, a step is made as soon as each of its hypotheses has its frame, that frame
+//! is not the last one so far, and the step will be there however few rows follow. A hypothesis with
+//! more than `u_max` labels can only be an unfinished result, and rows wait for it: on long streams
+//! `u_max` has to be as large as the labels will be many.
+
+use super::base::{Base, Hyp, Scores, Search};
+use super::extend::{Candidate, STAYS, extend, keep_best, stay};
+use crate::error::{Error, Result, try_reserve};
+
+pub(super) struct Alsd {
+    beam: Vec<Hyp>,
+    next: Vec<Hyp>,
+    /// What has consumed the last frame.
+    finals: Vec<Hyp>,
+    candidates: Vec<Candidate>,
+    /// Hypotheses of the beam that were asked about.
+    asked: Vec<u32>,
+    step: u64,
+}
+
+impl Alsd {
+    pub fn new(base: &Base) -> Result<Alsd> {
+        let mut beam = Vec::new();
+        try_reserve(&mut beam, 1, "hypotheses")?;
+        beam.push(base.empty());
+        let (next, finals, candidates, asked) = Default::default();
+        Ok(Alsd { beam, next, finals, candidates, asked, step: 0 })
+    }
+
+    /// Frames that a hypothesis of this step has consumed.
+    fn frame(&self, hyp: &Hyp) -> u64 {
+        self.step.saturating_sub(hyp.labels.into())
+    }
+
+    /// Whether the step can be made with the rows that are there.
+    fn may_step(&self, base: &Base) -> bool {
+        let (frames, last) = (base.num_frames(), base.num_frames() + u64::from(base.config.u_max));
+        let ready = |hyp: &Hyp| self.frame(hyp) + 1 < frames;
+        self.step < last && (base.ended || self.beam.iter().all(ready))
+    }
+
+    /// Makes the hypotheses of the next step; equal labels are merged.
+    fn advance(&mut self, base: &mut Base) -> Result<()> {
+        base.histories.new_round();
+        for at in 0..self.candidates.len() {
+            let candidate = self.candidates[at];
+            let hyp = self.beam[candidate.from as usize];
+            let made = match candidate.label {
+                STAYS => base.again(&hyp, candidate.log_prob),
+                _ => base.extended(&hyp, &candidate, self.frame(&hyp))?,
+            };
+            match base.histories.marked(made.node) {
+                Some(place) => base.merge(&mut self.next[place as usize], made),
+                None => {
+                    try_reserve(&mut self.next, 1, "hypotheses")?;
+                    base.histories.mark(made.node, self.next.len() as u32);
+                    self.next.push(made);
+                }
+            }
+        }
+        base.drop_all(&mut self.beam);
+        std::mem::swap(&mut self.beam, &mut self.next);
+        base.settle(&self.beam);
+        Ok(())
+    }
+}
+
+impl Search for Alsd {
+    fn plan(&mut self, base: &mut Base) -> Result<bool> {
+        self.asked.clear();
+        if !self.may_step(base) {
+            return Ok(false);
+        }
+        try_reserve(&mut self.asked, self.beam.len(), "hypotheses")?;
+        for (at, hyp) in self.beam.iter().enumerate() {
+            let frame = self.frame(hyp);
+            if frame < base.num_frames() {
+                self.asked.push(at as u32);
+                base.ask(frame, hyp.node, true)?;
+            }
+        }
+        Ok(!self.asked.is_empty())
+    }
+
+    fn take(&mut self, base: &mut Base, scores: &Scores<'_>) -> Result<()> {
+        self.candidates.clear();
+        let mut frame = 0;
+        for at in 0..self.asked.len() {
+            let from = self.asked[at];
+            let hyp = self.beam[from as usize];
+            frame = self.frame(&hyp);
+            let row = scores.row(at);
+            let blank = row.log_prob(base.shape.blank);
+            stay(&hyp, from, blank, &mut self.candidates)?;
+            if base.ended && frame + 1 == base.num_frames() && blank > f32::NEG_INFINITY {
+                try_reserve(&mut self.finals, 1, "hypotheses")?;
+                self.finals.push(base.detached(&hyp, blank));
+            }
+            extend(base, &hyp, from, &row, frame, &mut self.candidates)?;
+        }
+        if self.candidates.is_empty() && self.finals.is_empty() {
+            return Err(Error::NoTokens { frame });
+        }
+        keep_best(&mut self.candidates, base.beam);
+        self.advance(base)?;
+        self.step += 1;
+        Ok(())
+    }
+
+    fn hyps(&self) -> &[Hyp] {
+        if self.finals.is_empty() { &self.beam } else { &self.finals }
+    }
+
+    fn finished(&self, base: &Base) -> bool {
+        !self.finals.is_empty() || base.num_frames() == 0
+    }
+
+    fn first_frame(&self) -> u64 {
+        self.beam.iter().map(|hyp| self.frame(hyp)).min().unwrap_or(self.step)
+    }
+}

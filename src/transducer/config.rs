@@ -1,0 +1,98 @@
+//! The options of a search.
+
+use super::model::Shape;
+use crate::error::{Error, Result};
+
+/// The searches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SearchKind {
+    /// The best symbol of each frame.
+    Greedy,
+    /// The beam search of Graves (2012), arXiv:1211.3711, without merging of prefixes.
+    Default,
+    /// Time-synchronous decoding: Saon, Tüske, Audhkhasi (ICASSP 2020).
+    Tsd,
+    /// Alignment-length synchronous decoding, from the same paper.
+    Alsd,
+    /// N-step constrained beam search: Kim et al. (Interspeech 2020), arXiv:2002.03577.
+    Nsc,
+}
+
+/// The options of a search; each says which searches read it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TransducerConfig {
+    /// Which search.
+    pub search: SearchKind,
+    /// Hypotheses that are kept, at most the size of the vocabulary; at least 1. All but greedy.
+    pub beam: u32,
+    /// Labels a frame at most; at least 1. Greedy.
+    pub max_symbols_per_frame: u32,
+    /// This many expansions for each hypothesis of the beam end a frame; at least 1. Default search.
+    pub max_expansions_per_frame: u32,
+    /// Rounds a frame, one less than its most labels; at least 1. Time-synchronous.
+    pub max_sym_exp: u32,
+    /// Most labels of a finished hypothesis. Alignment-length synchronous.
+    pub u_max: u32,
+    /// Label expansions a frame; at least 1. N-step constrained.
+    pub nstep: u32,
+    /// How much longer than its prefix a hypothesis may be to take over its score. N-step constrained.
+    pub prefix_alpha: u32,
+    /// Weight of the language model; 0 leaves it alone. Finite. All but greedy.
+    pub lm_weight: f32,
+    /// Whether n-best lists are in the order of the score divided by the length with start symbol.
+    pub score_norm: bool,
+    /// Hypotheses returned at most; at least 1.
+    pub nbest: u32,
+    /// Predictions that are kept although no hypothesis stands there now; one might come back.
+    pub max_cached: u32,
+}
+
+impl Default for TransducerConfig {
+    fn default() -> TransducerConfig {
+        TransducerConfig {
+            search: SearchKind::Default,
+            beam: 5,
+            max_symbols_per_frame: 1,
+            max_expansions_per_frame: 50,
+            max_sym_exp: 2,
+            u_max: 50,
+            nstep: 1,
+            prefix_alpha: 1,
+            lm_weight: 0.0,
+            score_norm: true,
+            nbest: 1,
+            max_cached: 1024,
+        }
+    }
+}
+
+impl TransducerConfig {
+    /// [`Error::Config`] names an option that is outside its range.
+    pub fn check(&self) -> Result<()> {
+        let at_least_1 = [
+            ("beam", self.beam),
+            ("max_symbols_per_frame", self.max_symbols_per_frame),
+            ("max_expansions_per_frame", self.max_expansions_per_frame),
+            ("max_sym_exp", self.max_sym_exp),
+            ("nstep", self.nstep),
+            ("nbest", self.nbest),
+        ];
+        if let Some((name, _)) = at_least_1.into_iter().find(|(_, value)| *value == 0) {
+            return Err(Error::Config(format!("{name} is 0; it must be at least 1")));
+        }
+        if !self.lm_weight.is_finite() {
+            return Err(Error::Config(format!("lm_weight is {}; it must be finite", self.lm_weight)));
+        }
+        Ok(())
+    }
+
+    /// Hypotheses that are kept: the vocabulary bounds them, as in ESPnet.
+    pub(super) fn effective_beam(&self, shape: &Shape) -> usize {
+        (self.beam as usize).min(shape.vocab_size)
+    }
+
+    /// Whether the language model is asked.
+    pub(super) fn uses_lm(&self, shape: &Shape) -> bool {
+        shape.has_lm && self.lm_weight != 0.0 && self.search != SearchKind::Greedy
+    }
+}

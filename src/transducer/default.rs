@@ -1,0 +1,163 @@
+//! The beam search of Graves (2012), section 2.5, without its merging of prefixes, as ESPnet has it: in
+//! each frame the best open hypothesis is closed by a blank and opened further by labels, until a beam
+//! of closed ones are better than every open one. Equal labels that come by different ways stay apart.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use super::base::{Base, Hyp, Scores, Search, sort_by_score};
+use super::extend::{Candidate, STAYS, extend, order};
+use crate::error::{Error, Result, try_reserve};
+
+/// An open hypothesis: one of the last frame that stays as it is, or one of this frame and a label.
+struct Open(Candidate);
+
+impl PartialEq for Open {
+    fn eq(&self, other: &Open) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Open {}
+
+impl PartialOrd for Open {
+    fn partial_cmp(&self, other: &Open) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Open {
+    /// The best is the greatest.
+    fn cmp(&self, other: &Open) -> Ordering {
+        order(&other.0, &self.0)
+    }
+}
+
+pub(super) struct Default {
+    /// Result of the last frame.
+    beam: Vec<Hyp>,
+    /// Closed in this frame, in the order in which they were.
+    closed: Vec<Hyp>,
+    open: BinaryHeap<Open>,
+    /// The one that is being looked at.
+    current: Option<Hyp>,
+    candidates: Vec<Candidate>,
+    frame: u64,
+    expansions: u64,
+}
+
+impl Default {
+    pub fn new(base: &Base) -> Result<Default> {
+        let mut beam = Vec::new();
+        try_reserve(&mut beam, 1, "hypotheses")?;
+        beam.push(base.empty());
+        let (closed, candidates) = (Vec::new(), Vec::new());
+        Ok(Default { beam, closed, open: BinaryHeap::new(), current: None, candidates, frame: 0, expansions: 0 })
+    }
+
+    fn reserve_open(&mut self, more: usize) -> Result<()> {
+        let asked = (self.open.len() + more) * size_of::<Open>();
+        let no_memory = |_| Error::NoMemory { what: "open hypotheses".into(), asked: asked as u64 };
+        self.open.try_reserve(more).map_err(no_memory)
+    }
+
+    fn begin_frame(&mut self) -> Result<()> {
+        self.reserve_open(self.beam.len())?;
+        self.open.extend(self.beam.iter().enumerate().map(|(at, hyp)| {
+            Open(Candidate {
+                score: hyp.score,
+                best: hyp.best,
+                from: at as u32,
+                label: STAYS,
+                log_prob: 0.0,
+                lm: 0.0,
+                bias: 0.0,
+                bias_state: hyp.bias,
+            })
+        }));
+        self.expansions = 0;
+        Ok(())
+    }
+
+    /// Whether the frame is over, and with how many of the closed ones, which are then sorted.
+    fn ends_with(&mut self, base: &mut Base) -> Option<usize> {
+        let bound = self.open.peek().map_or(f64::NEG_INFINITY, |open| open.0.score);
+        let better = self.closed.iter().filter(|hyp| hyp.score > bound).count();
+        let most = u64::from(base.config.max_expansions_per_frame) * base.beam as u64;
+        let struck = self.expansions >= most && !self.open.is_empty();
+        if better < base.beam && !self.open.is_empty() && !struck {
+            return None;
+        }
+        sort_by_score(&mut self.closed);
+        if better >= base.beam || !struck {
+            return Some(better);
+        }
+        base.cut_short = true;
+        let possible = self.closed.iter().filter(|hyp| hyp.score > f64::NEG_INFINITY).count();
+        Some(possible.min(base.beam))
+    }
+
+    fn end_frame(&mut self, base: &mut Base, count: usize) -> Result<()> {
+        if count == 0 {
+            return Err(Error::NoTokens { frame: self.frame });
+        }
+        self.open.clear();
+        base.cut(&mut self.closed, count);
+        std::mem::swap(&mut self.beam, &mut self.closed);
+        base.drop_all(&mut self.closed);
+        base.settle(&self.beam);
+        self.frame += 1;
+        Ok(())
+    }
+}
+
+impl Search for Default {
+    fn plan(&mut self, base: &mut Base) -> Result<bool> {
+        if self.frame >= base.num_frames() {
+            return Ok(false);
+        }
+        if self.open.is_empty() {
+            self.begin_frame()?;
+        }
+        let Some(Open(candidate)) = self.open.pop() else { return Ok(false) };
+        let from = candidate.from as usize;
+        let hyp = match candidate.label {
+            STAYS => base.again(&self.beam[from], 0.0),
+            _ => base.extended(&self.closed[from], &candidate, self.frame)?,
+        };
+        self.current = Some(hyp);
+        base.ask(self.frame, hyp.node, true)?;
+        Ok(true)
+    }
+
+    fn take(&mut self, base: &mut Base, scores: &Scores<'_>) -> Result<()> {
+        let Some(hyp) = self.current.take() else { return Ok(()) };
+        let row = scores.row(0);
+        let blank = f64::from(row.log_prob(base.shape.blank));
+        try_reserve(&mut self.closed, 1, "hypotheses")?;
+        let place = self.closed.len() as u32;
+        // One that may not be closed has a score of -inf and is kept only for its extensions.
+        self.closed.push(Hyp { score: hyp.score + blank, best: hyp.best + blank, ..hyp });
+        self.candidates.clear();
+        extend(base, &hyp, place, &row, self.frame, &mut self.candidates)?;
+        self.reserve_open(self.candidates.len())?;
+        self.open.extend(self.candidates.iter().copied().map(Open));
+        self.expansions += 1;
+        match self.ends_with(base) {
+            Some(count) => self.end_frame(base, count),
+            None => Ok(()),
+        }
+    }
+
+    fn hyps(&self) -> &[Hyp] {
+        &self.beam
+    }
+
+    fn finished(&self, base: &Base) -> bool {
+        self.frame >= base.num_frames()
+    }
+
+    fn first_frame(&self) -> u64 {
+        self.frame
+    }
+}

@@ -1,0 +1,286 @@
+//! Streams: one utterance each, whose encoder rows come in any number of pieces.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::alsd::Alsd;
+use super::base::{Base, Scores, Search};
+use super::batch::{self, Buffers};
+use super::config::{SearchKind, TransducerConfig};
+use super::default::Default as DefaultSearch;
+use super::greedy::Greedy;
+use super::hypotheses::Hypotheses;
+use super::model::Shape;
+use super::nsc::Nsc;
+use super::score_row::Norm;
+use super::transducer::Transducer;
+use super::tsd::Tsd;
+use crate::error::{Error, Result, try_reserve};
+use crate::search::Rows;
+
+/// Cancels a stream from any thread.
+#[derive(Clone, Debug)]
+pub struct Canceller(Arc<AtomicBool>);
+
+impl Canceller {
+    /// The stream stops before its next step and answers [`Error::Cancelled`] from then on.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// One utterance. However its rows are cut into pushes, and whatever else is in a batch, the
+/// results are the same bits. Needs exclusive use; may move between threads.
+pub struct Stream {
+    transducer: Arc<Transducer>,
+    base: Base,
+    search: Box<dyn Search>,
+    /// Why it failed: rows answer the same from then on, and the hypotheses of before can be fetched.
+    failure: Option<Error>,
+    /// Whether the result was fetched.
+    finished: bool,
+    cancelled: Arc<AtomicBool>,
+    buffers: Buffers,
+    norms: Vec<Norm>,
+}
+
+impl Stream {
+    pub(super) fn new(transducer: Arc<Transducer>, config: &TransducerConfig) -> Result<Stream> {
+        config.check()?;
+        let base = Base::new(*transducer.shape(), *config, transducer.phrases())?;
+        let search: Box<dyn Search> = match config.search {
+            SearchKind::Greedy => Box::new(Greedy::new(&base)),
+            SearchKind::Default => Box::new(DefaultSearch::new(&base)?),
+            SearchKind::Tsd => Box::new(Tsd::new(&base)?),
+            SearchKind::Alsd => Box::new(Alsd::new(&base)?),
+            SearchKind::Nsc => Box::new(Nsc::new(&base)?),
+        };
+        Ok(Stream {
+            transducer,
+            base,
+            search,
+            failure: None,
+            finished: false,
+            cancelled: Arc::default(),
+            buffers: Buffers::default(),
+            norms: Vec::new(),
+        })
+    }
+
+    /// The transducer that made the stream.
+    pub fn transducer(&self) -> &Arc<Transducer> {
+        &self.transducer
+    }
+
+    /// Something to cancel the stream with while it is at work.
+    pub fn canceller(&self) -> Canceller {
+        Canceller(Arc::clone(&self.cancelled))
+    }
+
+    /// Frames that have come.
+    pub fn num_frames(&self) -> u64 {
+        self.base.num_frames()
+    }
+
+    /// Searches further rows, of `encoder_dim` columns, before it returns.
+    ///
+    /// [`Error::Shape`] and [`Error::State`] (after the end) change nothing. After any other error the
+    /// utterance has failed: [`Error::Scores`] (column is the label), [`Error::NoTokens`],
+    /// [`Error::Callback`], [`Error::Cancelled`], [`Error::NoMemory`], [`Error::Limit`]. All states
+    /// are then handed back, and [`Stream::partial`] still tells what was found before.
+    pub fn push(&mut self, rows: Rows<'_>) -> Result<()> {
+        let transducer = Arc::clone(&self.transducer);
+        let mut items = [StreamItem::more(self, rows)];
+        advance(&transducer, &mut items)?;
+        let [item] = items;
+        item.result
+    }
+
+    /// The hypotheses of now, and how many labels of the first can no longer change.
+    pub fn partial(&self) -> Result<(Hypotheses, usize)> {
+        let hypotheses = Hypotheses::of(&self.base, &*self.search)?;
+        let stable = match self.failure.is_some() || self.base.ended {
+            true => hypotheses.list.first().map_or(0, |best| best.labels.len()),
+            false => self.base.histories.depth(self.base.common(self.search.hyps())) as usize,
+        };
+        Ok((hypotheses, stable))
+    }
+
+    /// No more rows will come: the result. Hands back all states. [`Error::State`] if it was fetched before.
+    pub fn finish(&mut self) -> Result<Hypotheses> {
+        if self.finished {
+            return Err(Error::State("the stream is finished".into()));
+        }
+        if !self.base.ended {
+            let transducer = Arc::clone(&self.transducer);
+            let nothing = Rows::new(&[], 0, 0, 0)?;
+            let mut items = [StreamItem::last(self, nothing)];
+            advance(&transducer, &mut items)?;
+            let [item] = items;
+            item.result?;
+        }
+        if let Some(failure) = &self.failure {
+            return Err(copy(failure));
+        }
+        let hypotheses = Hypotheses::of(&self.base, &*self.search)?;
+        self.finished = true;
+        Ok(hypotheses)
+    }
+
+    /// Takes rows in; whether it may go on to search them.
+    fn accept(&mut self, rows: &Rows<'_>, last: bool) -> Result<()> {
+        if let Some(failure) = &self.failure {
+            return Err(copy(failure));
+        }
+        if self.base.ended {
+            return Err(Error::State("the stream has ended".into()));
+        }
+        if self.cancelled.load(Ordering::Relaxed) {
+            self.fail(Error::Cancelled);
+            return Err(Error::Cancelled);
+        }
+        self.base.push(rows)?;
+        self.base.ended = last;
+        Ok(())
+    }
+
+    /// Whether there is something to be scored; it stands in the base's list then.
+    pub(super) fn plan(&mut self) -> bool {
+        if !self.is_open() {
+            return false;
+        }
+        if self.cancelled.load(Ordering::Relaxed) {
+            self.fail(Error::Cancelled);
+            return false;
+        }
+        self.base.asks.clear();
+        let planned = self.search.plan(&mut self.base);
+        planned.unwrap_or_else(|error| {
+            self.fail(error);
+            false
+        })
+    }
+
+    /// Goes on with the rows of scores for what it planned.
+    pub(super) fn take(&mut self, rows: &[f32]) {
+        let mut norms = std::mem::take(&mut self.norms);
+        let outcome = self.go_on(rows, &mut norms);
+        self.norms = norms;
+        if let Err(error) = outcome {
+            self.fail(error);
+        }
+    }
+
+    fn go_on(&mut self, rows: &[f32], norms: &mut Vec<Norm>) -> Result<()> {
+        let Shape { vocab_size, scores, .. } = *self.transducer.shape();
+        norms.clear();
+        try_reserve(norms, self.base.asks.len(), "scores")?;
+        for (ask, row) in self.base.asks.iter().zip(rows.chunks_exact(vocab_size)) {
+            norms.push(Norm::of(row, scores, ask.frame)?);
+        }
+        self.search.take(&mut self.base, &Scores { rows, vocab_size, norms })
+    }
+
+    /// Whether it has not failed.
+    pub(super) fn is_open(&self) -> bool {
+        self.failure.is_none()
+    }
+
+    pub(super) fn base(&mut self) -> &mut Base {
+        &mut self.base
+    }
+
+    /// Ends the utterance. All states are handed back.
+    pub(super) fn fail(&mut self, error: Error) {
+        self.failure.get_or_insert(error);
+        self.release_all();
+    }
+
+    fn release_all(&mut self) {
+        let transducer = &self.transducer;
+        self.base.histories.clear(|part, state| transducer.release(part, state));
+    }
+
+    /// Hands back the states that no hypothesis needs any more.
+    pub(super) fn hand_back(&mut self) {
+        let transducer = &self.transducer;
+        self.base.histories.hand_back(|part, state| transducer.release(part, state));
+    }
+
+    /// Forgets rows that are not needed any more; at the end, everything but the hypotheses.
+    pub(super) fn drop_rows(&mut self) {
+        self.base.drop_rows_before(self.search.first_frame());
+        if self.base.ended {
+            self.release_all();
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.release_all();
+    }
+}
+
+/// A stream with rows for it, in a batch.
+pub struct StreamItem<'a> {
+    stream: &'a mut Stream,
+    rows: Rows<'a>,
+    last: bool,
+    /// What became of it, once the batch has run.
+    pub result: Result<()>,
+}
+
+impl<'a> StreamItem<'a> {
+    /// Rows after which others may follow.
+    pub fn more(stream: &'a mut Stream, rows: Rows<'a>) -> StreamItem<'a> {
+        StreamItem { stream, rows, last: false, result: Ok(()) }
+    }
+
+    /// The last rows, which may be none.
+    pub fn last(stream: &'a mut Stream, rows: Rows<'a>) -> StreamItem<'a> {
+        StreamItem { stream, rows, last: true, result: Ok(()) }
+    }
+}
+
+/// Pushes rows to many streams of `transducer` together, with as few calls of its model as if they were
+/// one. Each item gets its own result; an error here is about the call itself, and then nothing
+/// was done.
+pub fn advance(transducer: &Arc<Transducer>, items: &mut [StreamItem<'_>]) -> Result<()> {
+    let mut streams = Vec::new();
+    try_reserve(&mut streams, items.len(), "streams of a batch")?;
+    let mut buffers = items.first_mut().map(|item| std::mem::take(&mut item.stream.buffers)).unwrap_or_default();
+    for item in items.iter_mut() {
+        item.result = match Arc::ptr_eq(transducer, &item.stream.transducer) {
+            true => item.stream.accept(&item.rows, item.last),
+            false => Err(Error::Argument("the stream is of another transducer".into())),
+        };
+        if item.result.is_ok() {
+            streams.push(&mut *item.stream);
+        }
+    }
+    batch::run(transducer, &mut streams, &mut buffers);
+    drop(streams);
+    for item in items.iter_mut().filter(|item| item.result.is_ok()) {
+        item.result = item.stream.failure.as_ref().map_or(Ok(()), |failure| Err(copy(failure)));
+    }
+    if let Some(item) = items.first_mut() {
+        item.stream.buffers = buffers;
+    }
+    Ok(())
+}
+
+/// The same error once more.
+pub(super) fn copy(error: &Error) -> Error {
+    match error {
+        Error::Scores { frame, column, value } => Error::Scores { frame: *frame, column: *column, value: *value },
+        Error::NoTokens { frame } => Error::NoTokens { frame: *frame },
+        Error::Callback { what, status } => Error::Callback { what: what.clone(), status: *status },
+        Error::NoMemory { what, asked } => Error::NoMemory { what: what.clone(), asked: *asked },
+        Error::Context { what, source } => copy(source).context(what.clone()),
+        Error::Cancelled => Error::Cancelled,
+        Error::Limit(why) => Error::Limit(why.clone()),
+        Error::Shape(why) => Error::Shape(why.clone()),
+        other => Error::Internal(other.to_string()),
+    }
+}

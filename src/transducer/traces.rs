@@ -1,0 +1,119 @@
+//! Where labels came from: for each hypothesis a chain of its labels with their frames and
+//! scores, shared with those that it comes from. Merged hypotheses have one history of labels
+//! but may differ in frames, so these chains are apart from the tree of histories.
+
+use crate::error::{Result, try_reserve};
+
+/// No chain: the empty hypothesis.
+pub(super) const EMPTY: u32 = u32::MAX;
+
+/// A label of a hypothesis.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Emission {
+    pub label: i32,
+    /// Frame at which it was taken.
+    pub frame: u32,
+    /// Log-probability by the transducer.
+    pub log_prob: f32,
+    /// What the language model added, weighted.
+    pub lm: f32,
+    /// What biasing added.
+    pub bias: f32,
+}
+
+#[derive(Clone, Copy)]
+struct Link {
+    emission: Emission,
+    before: u32,
+    /// Chains that go on from here, and hypotheses that end here.
+    uses: u32,
+}
+
+/// All chains of a stream.
+#[derive(Default)]
+pub(super) struct Traces {
+    links: Vec<Link>,
+    free: Vec<u32>,
+}
+
+impl Traces {
+    /// Links in use.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.links.len() - self.free.len()
+    }
+
+    /// A chain one longer than `before`, in use once.
+    pub fn push(&mut self, before: u32, emission: Emission) -> Result<u32> {
+        let link = Link { emission, before, uses: 1 };
+        let at = match self.free.pop() {
+            Some(at) => at,
+            None => {
+                try_reserve(&mut self.links, 1, "traces of hypotheses")?;
+                // So that giving back never needs memory.
+                let capacity = self.links.capacity();
+                try_reserve(&mut self.free, capacity, "traces of hypotheses")?;
+                self.links.push(link);
+                self.links.len() as u32 - 1
+            }
+        };
+        self.links[at as usize] = link;
+        self.keep(before);
+        Ok(at)
+    }
+
+    /// One more use of a chain.
+    pub fn keep(&mut self, trace: u32) {
+        if trace != EMPTY {
+            self.links[trace as usize].uses += 1;
+        }
+    }
+
+    /// One use less; what nobody uses is given back.
+    pub fn give_back(&mut self, mut trace: u32) {
+        while trace != EMPTY {
+            let link = &mut self.links[trace as usize];
+            link.uses -= 1;
+            if link.uses > 0 {
+                return;
+            }
+            self.free.push(trace);
+            trace = link.before;
+        }
+    }
+
+    /// The emissions of a chain, last first.
+    pub fn backwards(&self, mut trace: u32) -> impl Iterator<Item = &Emission> {
+        std::iter::from_fn(move || {
+            let link = self.links.get(trace as usize)?;
+            trace = link.before;
+            Some(&link.emission)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn emission(label: i32) -> Emission {
+        Emission { label, frame: label as u32, log_prob: 0.0, lm: 0.0, bias: 0.0 }
+    }
+
+    #[test]
+    fn chains_share_and_are_given_back() {
+        let mut traces = Traces::default();
+        let one = traces.push(EMPTY, emission(1)).unwrap();
+        let two = traces.push(one, emission(2)).unwrap();
+        let three = traces.push(one, emission(3)).unwrap();
+        traces.give_back(one);
+        let labels = |traces: &Traces, trace| traces.backwards(trace).map(|e| e.label).collect::<Vec<_>>();
+        assert_eq!((labels(&traces, two), labels(&traces, three)), (vec![2, 1], vec![3, 1]));
+        traces.give_back(two);
+        assert_eq!((traces.len(), labels(&traces, three)), (2, vec![3, 1]));
+        traces.give_back(three);
+        assert_eq!(traces.len(), 0);
+        assert_eq!(traces.push(EMPTY, emission(4)).unwrap(), one, "places are used again");
+        assert_eq!(labels(&traces, EMPTY), []);
+    }
+}
