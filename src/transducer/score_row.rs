@@ -160,7 +160,7 @@ pub(super) fn log_add(one: f64, two: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn row(values: &[f32], kind: ScoreKind) -> ScoreRow<'_> {
+    fn seen(values: &[f32], kind: ScoreKind) -> ScoreRow<'_> {
         ScoreRow { values, norm: Norm::of(values, kind, 0).unwrap() }
     }
 
@@ -197,12 +197,12 @@ mod tests {
     fn rows_of_all_lengths_are_normalised() {
         for count in [2, 3, 7, 8, 9, 31, 500, 5_000] {
             let values = values(count, count as u32);
-            let row = row(&values, ScoreKind::Logits);
+            let row = seen(&values, ScoreKind::Logits);
             for (label, wanted) in plain(&values).into_iter().enumerate() {
                 let found = f64::from(row.log_prob(label as i32));
                 assert!((found - wanted).abs() < 2e-6 * wanted.abs().max(1.0), "{count} {label}: {found} {wanted}");
             }
-            let row = row(&values, ScoreKind::LogProbs);
+            let row = seen(&values, ScoreKind::LogProbs);
             assert_eq!(row.log_prob(1), values[1]);
         }
     }
@@ -212,7 +212,7 @@ mod tests {
         for (count, blank) in [(2, 0), (3, 2), (40, 7), (500, 499)] {
             // Many ties.
             let values: Vec<f32> = values(count, 5).into_iter().map(f32::round).collect();
-            let row = row(&values, ScoreKind::Logits);
+            let row = seen(&values, ScoreKind::Logits);
             let mut sorted: Vec<i32> = (0..count as i32).filter(|label| *label != blank).collect();
             sorted.sort_by(|a, b| values[*b as usize].total_cmp(&values[*a as usize]));
             let mut found = Vec::new();
@@ -227,12 +227,12 @@ mod tests {
     #[test]
     fn what_is_forbidden_is_never_taken_and_what_is_no_number_is_refused() {
         let low = f32::NEG_INFINITY;
-        let row = row(&[low, 1.0, low, low], ScoreKind::Logits);
+        let row = seen(&[low, 1.0, low, low], ScoreKind::Logits);
         let mut found = Vec::new();
         row.best(3, 0, &mut found);
         assert_eq!(found.iter().map(|top| top.label).collect::<Vec<_>>(), [1]);
         assert_eq!((row.log_prob(1), row.log_prob(0)), (0.0, low));
-        let row = row(&[low; 9], ScoreKind::Logits);
+        let row = seen(&[low; 9], ScoreKind::Logits);
         assert_eq!(row.log_prob(3), low);
         for bad in [f32::NAN, f32::INFINITY] {
             for at in 0..9 {

@@ -88,7 +88,9 @@ impl Config {
             "alsd" => SearchKind::Alsd,
             "nsc" => SearchKind::Nsc,
             other => {
-                return Err(Error::Config(format!("search is {other:?}; it must be greedy, default, tsd, alsd or nsc")));
+                return Err(Error::Config(format!(
+                    "search is {other:?}; it must be greedy, default, tsd, alsd or nsc"
+                )));
             }
         };
         let unsigned = |name: &str, value: i32| {
