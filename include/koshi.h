@@ -60,6 +60,25 @@
 // Patch version of this header.
 #define KOSHI_VERSION_PATCH 0
 
+// Which network a state belongs to.
+enum koshi_transducer_part
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    // The prediction network.
+    KOSHI_TRANSDUCER_PREDICTOR = 0,
+    // The language model.
+    KOSHI_TRANSDUCER_LM = 1,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum koshi_transducer_part koshi_transducer_part;
+#else
+typedef int32_t koshi_transducer_part;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
 // The values of a koshi_status. The hundreds say what to do; new values are only ever added, so treat
 // an unknown one by its hundred.
 // -1xx: change the program. -2xx: look at the input. -3xx: this utterance stops here; what came
@@ -262,6 +281,50 @@ typedef int32_t koshi_egs_kind;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
+// The searches of a transducer.
+enum koshi_transducer_method
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    // The best symbol of each frame. Its score counts labels alone. Without language model and phrases.
+    KOSHI_TRANSDUCER_GREEDY = 0,
+    // The beam search of Graves (2012) without merging of prefixes: equal labels may stand twice.
+    KOSHI_TRANSDUCER_DEFAULT = 1,
+    // Time-synchronous decoding.
+    KOSHI_TRANSDUCER_TSD = 2,
+    // Alignment-length synchronous decoding.
+    KOSHI_TRANSDUCER_ALSD = 3,
+    // N-step constrained beam search.
+    KOSHI_TRANSDUCER_NSC = 4,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum koshi_transducer_method koshi_transducer_method;
+#else
+typedef int32_t koshi_transducer_method;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// What a joint network answers.
+enum koshi_transducer_scores
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    // Any numbers below +inf: the library takes the log-softmax over the vocabulary.
+    KOSHI_TRANSDUCER_LOGITS = 0,
+    // Natural logs of probabilities, used as they are.
+    KOSHI_TRANSDUCER_LOG_PROBS = 1,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum koshi_transducer_scores koshi_transducer_scores;
+#else
+typedef int32_t koshi_transducer_scores;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
 // The pronunciations of words. Immutable and counted.
 typedef struct koshi_align_lexicon koshi_align_lexicon;
 
@@ -306,6 +369,9 @@ typedef struct koshi_examples_repository koshi_examples_repository;
 // A decoding graph, ready to be searched. Immutable and counted.
 typedef struct koshi_graph koshi_graph;
 
+// An n-best list of a transducer search, best first. Immutable and counted.
+typedef struct koshi_hypotheses koshi_hypotheses;
+
 // A table of lists of 32-bit integers (words, alignments) being written. One call at a time may use
 // it.
 typedef struct koshi_int_writer koshi_int_writer;
@@ -338,6 +404,12 @@ typedef struct koshi_paths koshi_paths;
 
 // A table of symbols and their ids. Immutable and counted.
 typedef struct koshi_symbols koshi_symbols;
+
+// The networks of a transducer (RNN-T), to be searched. Calls that take it const may run together.
+typedef struct koshi_transducer koshi_transducer;
+
+// One utterance of a transducer, whose encoder rows come piece by piece. One call at a time may change it.
+typedef struct koshi_transducer_stream koshi_transducer_stream;
 
 // A transition model: what the input labels of a graph stand for. Transition-ids count from 1, pdfs
 // from 0. Immutable and counted.
@@ -815,6 +887,163 @@ typedef struct {
     // Length of the speaker vector.
     uint64_t speaker_dim;
 } koshi_degs_summary;
+
+// The options of a transducer search.
+typedef struct {
+    // sizeof this struct.
+    uint32_t struct_size;
+    // A koshi_transducer_method. Default KOSHI_TRANSDUCER_DEFAULT.
+    int32_t search;
+    // Hypotheses that are kept, and labels that each is extended by; the vocabulary bounds both. At
+    // least 1. All but greedy. Default 5.
+    uint32_t beam;
+    // Most labels of a frame. At least 1. Greedy. Default 1.
+    uint32_t max_symbols_per_frame;
+    // A frame ends after this many expansions for each place of the beam; the best so far go on, and
+    // the result is KOSHI_OK_PARTIAL. At least 1. Default search. Default 50.
+    uint32_t max_expansions_per_frame;
+    // Rounds of a frame: one more than its most labels. At least 1. TSD. Default 2.
+    uint32_t max_sym_exp;
+    // Most labels of a finished hypothesis. Where none finishes the best unfinished ones are the result,
+    // and it is KOSHI_OK_PARTIAL. ALSD. Default 50.
+    uint32_t u_max;
+    // Label extensions of a frame. At least 1; with 1 the closing blank of the last extension is not
+    // counted. NSC. Default 1.
+    uint32_t nstep;
+    // By how many labels a hypothesis may be longer than one that it takes over score from. NSC. Default 1.
+    uint32_t prefix_alpha;
+    // Weight of lm_predict, on labels only. Finite; 0: it is not asked. Default 0.
+    float lm_weight;
+    // 1: n-best lists are in the order of the score divided by the length with start symbol; 0: of the
+    // score. Default 1.
+    uint32_t score_norm;
+    // Most hypotheses of a result. At least 1. Default 1.
+    uint32_t nbest;
+    // Predictions that a stream keeps although no hypothesis stands there now, since one may come back; the
+    // others are released at once. Default 1024.
+    uint32_t max_cached;
+    // Must be 0.
+    uint32_t reserved;
+} koshi_transducer_config;
+
+// The networks of a transducer. Matrices are dense, a row for each of `n`. A negative answer is a
+// koshi_status of the callback's choice: that utterance fails with KOSHI_E_CALLBACK and the others go on.
+// (When a call for several utterances fails, each is asked for again alone.)
+//
+// Callbacks run on the threads that call for streams or searches of the transducer: on several at
+// once if those do. A state is a number of the callback's choice, as an index or an address. Each
+// one that a successful call has written to states_out is released once: when no hypothesis needs it any
+// more, at the latest when its stream ends, fails or is freed. A failing call has handed out nothing.
+typedef struct {
+    // sizeof this struct.
+    uint32_t struct_size;
+    // Labels, the blank included: 2 to 16777216.
+    uint32_t vocab_size;
+    // The blank label, any below vocab_size.
+    int32_t blank;
+    // Columns of an encoder row: 1 to 16777216.
+    uint32_t encoder_dim;
+    // Columns of an output of predict: 1 to 16777216.
+    uint32_t output_dim;
+    // What join answers: a koshi_transducer_scores.
+    int32_t scores;
+    // Reads labels[i] after the history of states_in[i]; writes the state after it and its output. A
+    // history begins with the blank, read in state 0; nothing else reads the blank.
+    koshi_status (*predict)(void *user_data,
+                            const uint64_t *states_in,
+                            const int32_t *labels,
+                            size_t n,
+                            uint64_t *states_out,
+                            float *outputs);
+    // Joins row i of encoder_rows (encoder_dim wide) and of outputs (output_dim wide) into row i of scores
+    // (vocab_size wide). NaN and +inf end the utterance with KOSHI_E_SCORES; -inf is never taken.
+    koshi_status (*join)(void *user_data,
+                         const float *encoder_rows,
+                         const float *outputs,
+                         size_t n,
+                         float *scores);
+    // Takes a state back. May be NULL where states need no release.
+    void (*release_state)(void *user_data, koshi_transducer_part part, uint64_t state);
+    // As predict, for a language model: writes natural logs of the probability of each next label,
+    // vocab_size wide. May be NULL.
+    koshi_status (*lm_predict)(void *user_data,
+                               const uint64_t *states_in,
+                               const int32_t *labels,
+                               size_t n,
+                               uint64_t *states_out,
+                               float *log_probs);
+} koshi_transducer_ops;
+
+// A phrase that is made more likely.
+typedef struct {
+    // Its labels, none of them the blank.
+    const int32_t *labels;
+    // Number of labels, at least 1.
+    size_t len;
+    // Added to a score for each time that the phrase is completed; finite, at least 0. After k of its n
+    // labels k/n of it is held, and given back when the phrase is not completed.
+    float bonus;
+    // Must be 0.
+    uint32_t reserved;
+} koshi_phrase;
+
+// How often the callbacks of a transducer were called with success, and for how many rows, since it was made.
+typedef struct {
+    // Bytes that were filled.
+    uint32_t struct_size;
+    // 0.
+    uint32_t reserved;
+    // Calls of predict.
+    uint64_t predict_calls;
+    // Histories in them.
+    uint64_t predict_rows;
+    // Calls of join.
+    uint64_t join_calls;
+    // Pairs in them.
+    uint64_t join_rows;
+    // Calls of lm_predict.
+    uint64_t lm_calls;
+    // Histories in them.
+    uint64_t lm_rows;
+    // States that were handed out and not released yet.
+    uint64_t states;
+} koshi_transducer_calls;
+
+// An utterance of koshi_transducer_search, and what became of it.
+typedef struct {
+    // Its encoder rows.
+    const float *rows;
+    // Number of rows, which may be 0.
+    size_t frames;
+    // Number of columns: the encoder_dim of the transducer.
+    size_t dim;
+    // Elements from one row to the next.
+    size_t stride;
+    // Result: what koshi_transducer_stream_push or _finish would have answered.
+    koshi_status status;
+    // Must be 0.
+    uint32_t reserved;
+    // Result: why it failed, to be freed by the caller; NULL if it did not.
+    koshi_error *error;
+} koshi_transducer_utterance;
+
+// Rows for one stream of koshi_transducer_advance, and what became of them.
+typedef struct {
+    // The stream.
+    koshi_transducer_stream *stream;
+    // Its next rows, as for koshi_transducer_stream_push.
+    const float *rows;
+    // Number of rows.
+    size_t frames;
+    // Number of columns.
+    size_t dim;
+    // Elements from one row to the next.
+    size_t stride;
+    // Result: what koshi_transducer_stream_push would have answered.
+    koshi_status status;
+    // 1 if these are the last rows, so that finish has nothing left to search; else 0.
+    uint32_t last;
+} koshi_transducer_item;
 
 #ifdef __cplusplus
 extern "C" {
@@ -1840,6 +2069,153 @@ koshi_status koshi_examples_repository_provide(const koshi_examples_repository *
 
 // Frees a repository with the examples in it; who waits gets KOSHI_E_CANCELLED. NULL is fine.
 koshi_status koshi_examples_repository_free(koshi_examples_repository *repository);
+
+// Fills *config, of `size` bytes, with the defaults.
+koshi_status koshi_transducer_config_init(koshi_transducer_config *config, size_t size, koshi_error **err);
+
+// Number of hypotheses; -1 for a bad handle.
+int64_t koshi_hypotheses_len(const koshi_hypotheses *list);
+
+// The labels of hypothesis `index`, without start symbol and blanks, and their number in *len, which
+// may be NULL. NULL and 0 for a bad handle or index. The array lives as long as the list.
+const int32_t *koshi_hypotheses_labels(const koshi_hypotheses *list, size_t index, size_t *len);
+
+// For each label the frame at which it was taken, in the best of the alignments that were merged.
+// Otherwise as koshi_hypotheses_labels.
+const uint32_t *koshi_hypotheses_frames(const koshi_hypotheses *list, size_t index, size_t *len);
+
+// For each label its log-probability by the transducer, in that alignment. Otherwise as
+// koshi_hypotheses_labels.
+const float *koshi_hypotheses_log_probs(const koshi_hypotheses *list, size_t index, size_t *len);
+
+// For each label what the language model added, weighted. Otherwise as koshi_hypotheses_labels.
+const float *koshi_hypotheses_lm_scores(const koshi_hypotheses *list, size_t index, size_t *len);
+
+// For each label what phrases added or took back; what they only hold at the end is taken back
+// from the score alone. Otherwise as koshi_hypotheses_labels.
+const float *koshi_hypotheses_bias_scores(const koshi_hypotheses *list, size_t index, size_t *len);
+
+// The score of hypothesis `index` by its search, a natural log; NaN for a bad handle or index.
+double koshi_hypotheses_score(const koshi_hypotheses *list, size_t index);
+
+// The score divided by the number of labels and the start symbol. Otherwise as koshi_hypotheses_score.
+double koshi_hypotheses_normalised_score(const koshi_hypotheses *list, size_t index);
+
+// The score with all blanks: another one than the score only after a greedy search. Otherwise as
+// koshi_hypotheses_score.
+double koshi_hypotheses_full_score(const koshi_hypotheses *list, size_t index);
+
+// Share of hypothesis `index` in the probability of the whole list, by the scores: they add up to 1.
+// Otherwise as koshi_hypotheses_score.
+double koshi_hypotheses_posterior(const koshi_hypotheses *list, size_t index);
+
+// 1 if hypothesis `index` has consumed all rows of a finished stream, else 0; -1 for a bad handle or
+// index.
+int32_t koshi_hypotheses_finished(const koshi_hypotheses *list, size_t index);
+
+// Counts `list` once more and returns it; NULL for a bad handle.
+koshi_hypotheses *koshi_hypotheses_ref(const koshi_hypotheses *list);
+
+// Takes back one count of `list`; the last one frees it. NULL is fine.
+koshi_status koshi_hypotheses_free(koshi_hypotheses *list);
+
+// Makes a transducer of callbacks, in *transducer. `ops` is copied. `drop` runs once when `user_data` is
+// no longer used: when the transducer and all its streams are freed and no call is at work any more, or when
+// this call fails. KOSHI_E_CONFIG names a size that is out of its range.
+koshi_status koshi_transducer_new(const koshi_transducer_ops *ops,
+                                  void *user_data,
+                                  koshi_drop_fn drop,
+                                  koshi_transducer **transducer,
+                                  koshi_error **err);
+
+// Makes some phrases more likely, in streams and searches that begin from now on; those of an earlier
+// call are forgotten. Greedy search does not look at them. KOSHI_E_CONFIG names a phrase without labels,
+// with a label that cannot be one, or with a bonus out of its range.
+koshi_status koshi_transducer_set_bias(const koshi_transducer *transducer,
+                                       const koshi_phrase *phrases,
+                                       size_t num_phrases,
+                                       koshi_error **err);
+
+// Counts of `transducer`, in *calls of `size` bytes.
+koshi_status koshi_transducer_call_counts(const koshi_transducer *transducer,
+                                          koshi_transducer_calls *calls,
+                                          size_t size,
+                                          koshi_error **err);
+
+// Searches `num_utterances` whole utterances together, with as few calls of the networks as if they were
+// one. `config` NULL: the defaults. `utterance_size` is `sizeof utterances[0]`. Each utterance gets its
+// own status, and in hypotheses[i] its result, NULL where it failed; what becomes of one does not touch the
+// others, and its result is that of a stream alone. KOSHI_OK if all are KOSHI_OK, else KOSHI_OK_PARTIAL.
+// A negative status is about the call itself: then nothing was done.
+koshi_status koshi_transducer_search(const koshi_transducer *transducer,
+                                     const koshi_transducer_config *config,
+                                     koshi_transducer_utterance *utterances,
+                                     size_t num_utterances,
+                                     size_t utterance_size,
+                                     koshi_hypotheses **hypotheses,
+                                     koshi_error **err);
+
+// Frees `transducer`. Its streams keep the callbacks and their data in use until they are freed too;
+// nobody is waited for. NULL is fine.
+koshi_status koshi_transducer_free(koshi_transducer *transducer);
+
+// Makes a stream of `transducer` in *stream, ready for rows. `config` NULL: the defaults. KOSHI_E_CONFIG
+// names an option out of its range.
+koshi_status koshi_transducer_stream_new(const koshi_transducer *transducer,
+                                         const koshi_transducer_config *config,
+                                         koshi_transducer_stream **stream,
+                                         koshi_error **err);
+
+// Searches `frames` encoder rows of `dim` columns, `stride` elements apart, before it returns. However an
+// utterance is cut into pushes, its result is the same. The rows are not needed afterwards.
+// KOSHI_E_SHAPE if `dim` is not the transducer's encoder_dim, and KOSHI_E_STATE after finish: nothing
+// changes. KOSHI_E_SCORES for NaN or +inf, with frame and label (as column); KOSHI_E_NO_TOKENS if nothing is
+// allowed in a frame; KOSHI_E_CALLBACK; KOSHI_E_CANCELLED; KOSHI_E_LIMIT; KOSHI_E_NO_MEMORY: the
+// utterance has failed, its states are released, and pushes answer the same, while
+// koshi_transducer_stream_partial still tells what was found before.
+koshi_status koshi_transducer_stream_push(koshi_transducer_stream *stream,
+                                          const float *rows,
+                                          size_t frames,
+                                          size_t dim,
+                                          size_t stride,
+                                          koshi_error **err);
+
+// The hypotheses now, in *hypotheses, and in *stable_labels, which may be NULL, how many labels of the first
+// can no longer change. At any time, also after a failure.
+koshi_status koshi_transducer_stream_partial(const koshi_transducer_stream *stream,
+                                             koshi_hypotheses **hypotheses,
+                                             size_t *stable_labels,
+                                             koshi_error **err);
+
+// No more rows will come: the result, in *hypotheses. All states are released. KOSHI_OK_PARTIAL if
+// max_expansions_per_frame struck, or if no hypothesis could be finished and the best unfinished ones are
+// the result. KOSHI_E_STATE after a finish that gave a result; otherwise as koshi_transducer_stream_push.
+koshi_status koshi_transducer_stream_finish(koshi_transducer_stream *stream,
+                                            koshi_hypotheses **hypotheses,
+                                            koshi_error **err);
+
+// Stops the utterance before its next step: pushes and finish, also one that is at work, answer
+// KOSHI_E_CANCELLED from then on. May be called at any time from any thread, and never answers
+// KOSHI_E_BUSY.
+koshi_status koshi_transducer_stream_cancel(koshi_transducer_stream *stream, koshi_error **err);
+
+// Frames pushed; -1 for a bad handle or a stream at work.
+int64_t koshi_transducer_stream_num_frames(const koshi_transducer_stream *stream);
+
+// Frees `stream` and releases its states. A call that is at work on it ends first and is not waited for.
+// NULL is fine.
+koshi_status koshi_transducer_stream_free(koshi_transducer_stream *stream);
+
+// Pushes rows to `num_items` distinct streams of `transducer` together, with as few calls of the networks as
+// if they were one. `item_size` is `sizeof items[0]`. Each item gets its own status, and what becomes of
+// one does not touch the others: a bad handle, a stream that is in use or stands twice in `items`, or one of
+// another transducer is that item's matter too. KOSHI_OK if all items succeeded, else KOSHI_OK_PARTIAL. A
+// negative status is about the call itself: then no item was touched.
+koshi_status koshi_transducer_advance(const koshi_transducer *transducer,
+                                      koshi_transducer_item *items,
+                                      size_t num_items,
+                                      size_t item_size,
+                                      koshi_error **err);
 
 #ifdef __cplusplus
 }  // extern "C"
