@@ -6,7 +6,7 @@ mod transducer;
 
 use std::sync::Arc;
 
-use koshi::transducer::{Model, Phrase, ScoreKind, TransducerConfig};
+use koshi::transducer::{Phrase, ScoreKind, TransducerConfig};
 use transducer::{
     Face, Item, Matrix, Net, Random, SearchKind, Status, Table, Toy, all_kinds, best, exhaustive_scores, rows, search,
 };
@@ -34,7 +34,15 @@ over_both_transducer_faces! {
 }
 
 fn with(search: SearchKind) -> TransducerConfig {
-    TransducerConfig { search, beam: 4, max_sym_exp: 3, nstep: 2, prefix_alpha: 2, nbest: 10, ..TransducerConfig::default() }
+    TransducerConfig {
+        search,
+        beam: 4,
+        max_sym_exp: 3,
+        nstep: 2,
+        prefix_alpha: 2,
+        nbest: 10,
+        ..TransducerConfig::default()
+    }
 }
 
 const BEAMS: [SearchKind; 4] = [SearchKind::Default, SearchKind::Tsd, SearchKind::Alsd, SearchKind::Nsc];
@@ -118,9 +126,8 @@ fn case_b63_batched_streams_keep_their_frames<F: Face>() {
 }
 
 fn case_b80_frame_0_is_used<F: Face>() {
-    let model = toy(2, |_, frame, history| {
-        if frame == 0 && history.is_empty() { vec![0.1, 0.9] } else { vec![1.0, 0.0] }
-    });
+    let model =
+        toy(2, |_, frame, history| if frame == 0 && history.is_empty() { vec![0.1, 0.9] } else { vec![1.0, 0.0] });
     let found = best::<F>(model, &with(SearchKind::Alsd), Matrix::dense(&rows(0, 2), 2));
     assert_eq!((found.labels, found.frames), (vec![1], vec![0]));
     close(found.score, 0.9f64.ln());
@@ -192,7 +199,11 @@ fn case_b84_labels_per_frame_of_greedy<F: Face>() {
     }
     // The beam searches find what greedy finds with a wide cap.
     for kind in BEAMS {
-        let found = best::<F>(toy(3, net), &TransducerConfig { score_norm: false, ..with(kind) }, Matrix::dense(&rows(0, 1), 2));
+        let found = best::<F>(
+            toy(3, net),
+            &TransducerConfig { score_norm: false, ..with(kind) },
+            Matrix::dense(&rows(0, 1), 2),
+        );
         assert_eq!(found.labels, [1, 2], "{kind:?}");
     }
 }
@@ -289,7 +300,8 @@ fn case_b93_merging_with_a_language_model_of_zeros<F: Face>() {
         _ => vec![0.0, f32::NEG_INFINITY],
     };
     for kind in [SearchKind::Tsd, SearchKind::Alsd, SearchKind::Nsc] {
-        let net = Table { vocab: 2, blank: 0, kind: ScoreKind::LogProbs, scores: probs, lm: Some(|_: &[i32]| vec![0.0; 2]) };
+        let net =
+            Table { vocab: 2, blank: 0, kind: ScoreKind::LogProbs, scores: probs, lm: Some(|_: &[i32]| vec![0.0; 2]) };
         let config = TransducerConfig { lm_weight: 0.7, ..with(kind) };
         let found = search::<F>(Arc::new(Toy::new(net)), &config, Matrix::dense(&rows(0, 2), 2)).unwrap();
         let entry = found.list.iter().find(|entry| entry.labels == [1]).unwrap();
@@ -353,7 +365,10 @@ fn case_b97_phrases_that_are_not_completed<F: Face>() {
         }
         let same = found.list.iter().find(|entry| entry.labels == [3, 1]).expect("the tail is kept");
         assert!((same.score - plain.score).abs() < 0.05, "{kind:?}: what is only held does not count at the end");
-        assert!(found.list.iter().all(|entry| !entry.labels.windows(2).any(|pair| pair == [1, 1])), "{kind:?}: no loop");
+        assert!(
+            found.list.iter().all(|entry| !entry.labels.windows(2).any(|pair| pair == [1, 1])),
+            "{kind:?}: no loop"
+        );
         // A phrase that is spoken is found although the network alone prefers another label.
         let spoken = |_: usize, frame: usize, history: &[i32]| match (frame, history.len()) {
             (0, 0) => vec![0.01, 0.4, 0.01, 0.58],
@@ -416,7 +431,8 @@ fn case_b100_times_after_merging<F: Face>() {
         let net = Random { live: 3, most: 2, lm: false, ..Random::new(seed, 40) };
         let wanted = exhaustive_scores(&net, 0, 3, 3, 2, 0.0);
         for kind in [SearchKind::Tsd, SearchKind::Alsd, SearchKind::Nsc] {
-            let config = TransducerConfig { beam: 40, nbest: 40, max_sym_exp: 4, nstep: 3, prefix_alpha: 3, ..with(kind) };
+            let config =
+                TransducerConfig { beam: 40, nbest: 40, max_sym_exp: 4, nstep: 3, prefix_alpha: 3, ..with(kind) };
             let found = search::<F>(Arc::new(Toy::new(net)), &config, Matrix::dense(&rows(0, 3), 2)).unwrap();
             for entry in found.list {
                 assert!(entry.frames.is_sorted());

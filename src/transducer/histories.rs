@@ -167,12 +167,6 @@ impl Histories {
         self.nodes[node as usize].depth
     }
 
-    /// States that the model has handed out and not got back.
-    #[cfg(test)]
-    pub fn num_states(&self) -> usize {
-        self.states + self.released.len()
-    }
-
     fn node(&mut self, parent: u32, label: i32, depth: u32) -> Result<u32> {
         let node = Node {
             parent,

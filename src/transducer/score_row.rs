@@ -227,12 +227,13 @@ mod tests {
     #[test]
     fn what_is_forbidden_is_never_taken_and_what_is_no_number_is_refused() {
         let low = f32::NEG_INFINITY;
-        let row = seen(&[low, 1.0, low, low], ScoreKind::Logits);
+        let (values, none) = ([low, 1.0, low, low], [low; 9]);
+        let row = seen(&values, ScoreKind::Logits);
         let mut found = Vec::new();
         row.best(3, 0, &mut found);
         assert_eq!(found.iter().map(|top| top.label).collect::<Vec<_>>(), [1]);
         assert_eq!((row.log_prob(1), row.log_prob(0)), (0.0, low));
-        let row = seen(&[low; 9], ScoreKind::Logits);
+        let row = seen(&none, ScoreKind::Logits);
         assert_eq!(row.log_prob(3), low);
         for bad in [f32::NAN, f32::INFINITY] {
             for at in 0..9 {

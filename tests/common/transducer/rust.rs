@@ -77,7 +77,11 @@ impl Face for Rust {
         let mut batch = Vec::new();
         for item in items {
             let rows = rows(item.rows)?;
-            batch.push(if item.last { StreamItem::last(item.stream, rows) } else { StreamItem::more(item.stream, rows) });
+            batch.push(if item.last {
+                StreamItem::last(item.stream, rows)
+            } else {
+                StreamItem::more(item.stream, rows)
+            });
         }
         advance(transducer, &mut batch).map_err(fault)?;
         let told = |item: StreamItem<'_>| item.result.map_err(|error| Fault { message: String::new(), ..fault(error) });

@@ -201,7 +201,14 @@ impl<N: Net> Toy<N> {
         self.calls[which].load(Ordering::Relaxed)
     }
 
-    fn read(&self, part: Part, states_in: &[u64], labels: &[i32], states_out: &mut [u64], fail: Option<i32>) -> Result<Vec<Vec<i32>>> {
+    fn read(
+        &self,
+        part: Part,
+        states_in: &[u64],
+        labels: &[i32],
+        states_out: &mut [u64],
+        fail: Option<i32>,
+    ) -> Result<Vec<Vec<i32>>> {
         self.calls[part as usize].fetch_add(1, Ordering::Relaxed);
         self.widest.fetch_max(labels.len(), Ordering::Relaxed);
         assert!(!labels.is_empty() && states_in.len() == labels.len() && states_out.len() == labels.len());
@@ -275,7 +282,13 @@ impl<N: Net> Model for Toy<N> {
         Ok(())
     }
 
-    fn lm_predict(&self, states_in: &[u64], labels: &[i32], states_out: &mut [u64], log_probs: &mut [f32]) -> Result<()> {
+    fn lm_predict(
+        &self,
+        states_in: &[u64],
+        labels: &[i32],
+        states_out: &mut [u64],
+        log_probs: &mut [f32],
+    ) -> Result<()> {
         let histories = self.read(Part::LanguageModel, states_in, labels, states_out, self.fails.lm)?;
         for (history, row) in histories.iter().zip(log_probs.chunks_mut(self.net.vocab())) {
             row.copy_from_slice(&self.net.lm(history));
