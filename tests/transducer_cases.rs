@@ -58,6 +58,11 @@ fn toy(
     Arc::new(Toy::new(Table { vocab, blank: 0, kind: ScoreKind::LogProbs, scores: logs, lm: None }))
 }
 
+/// Blank and label 1 in a vocabulary of five, so that a beam has room for more than two.
+fn of_five(two: [f32; 2]) -> Vec<f32> {
+    vec![two[0], two[1], 0.0, 0.0, 0.0]
+}
+
 fn close(found: f64, wanted: f64) {
     assert!((found - wanted).abs() < 1e-5, "{found} for {wanted}");
 }
@@ -135,13 +140,15 @@ fn case_b80_frame_0_is_used<F: Face>() {
 
 fn case_b81_equal_labels_become_one<F: Face>() {
     // Label 1 at frame 0 (0.2) or at frame 1 (0.8 * 0.375 = 0.3).
-    let net = |_: usize, frame: usize, history: &[i32]| match (frame, history.len()) {
-        (0, 0) => vec![0.8, 0.2],
-        (1, 0) => vec![0.625, 0.375],
-        _ => vec![1.0, 0.0],
+    let net = |_: usize, frame: usize, history: &[i32]| {
+        of_five(match (frame, history.len()) {
+            (0, 0) => [0.8, 0.2],
+            (1, 0) => [0.625, 0.375],
+            _ => [1.0, 0.0],
+        })
     };
     for kind in [SearchKind::Tsd, SearchKind::Alsd, SearchKind::Nsc] {
-        let found = search::<F>(toy(2, net), &with(kind), Matrix::dense(&rows(0, 2), 2)).unwrap();
+        let found = search::<F>(toy(5, net), &with(kind), Matrix::dense(&rows(0, 2), 2)).unwrap();
         let ones: Vec<_> = found.list.iter().filter(|entry| entry.labels == [1]).collect();
         assert_eq!(ones.len(), 1, "{kind:?}");
         close(ones[0].score, 0.5f64.ln());
@@ -246,8 +253,8 @@ fn case_b88_nothing_finished<F: Face>() {
     for frames in [1, 3] {
         let config = TransducerConfig { beam: 1, u_max: 2, ..with(SearchKind::Alsd) };
         let found = search::<F>(toy(2, net), &config, Matrix::dense(&rows(0, frames), 2)).unwrap();
-        assert_eq!(found.list.len(), 1);
-        // With one frame the step that closes it happens: its result counts although it is not in the beam.
+        // With one frame it is closed at each step: these results count although they are not in the beam.
+        assert_eq!(found.list.len(), if frames == 1 { 3 } else { 1 });
         assert_eq!(found.list[0].finished, frames == 1);
         assert_eq!(found.partial, frames != 1);
         assert_eq!(found.list[0].labels.len(), if frames == 1 { 2 } else { frames + 2 });
@@ -294,14 +301,17 @@ fn case_b91_a_cap_of_one_skips_no_frame<F: Face>() {
 }
 
 fn case_b93_merging_with_a_language_model_of_zeros<F: Face>() {
-    let probs = |_: usize, frame: usize, history: &[i32]| match (frame, history.len()) {
-        (0, 0) => vec![0.8f32.ln(), 0.2f32.ln()],
-        (1, 0) => vec![0.625f32.ln(), 0.375f32.ln()],
-        _ => vec![0.0, f32::NEG_INFINITY],
+    let probs = |_: usize, frame: usize, history: &[i32]| {
+        let row = of_five(match (frame, history.len()) {
+            (0, 0) => [0.8, 0.2],
+            (1, 0) => [0.625, 0.375],
+            _ => [1.0, 0.0],
+        });
+        row.into_iter().map(f32::ln).collect()
     };
     for kind in [SearchKind::Tsd, SearchKind::Alsd, SearchKind::Nsc] {
         let net =
-            Table { vocab: 2, blank: 0, kind: ScoreKind::LogProbs, scores: probs, lm: Some(|_: &[i32]| vec![0.0; 2]) };
+            Table { vocab: 5, blank: 0, kind: ScoreKind::LogProbs, scores: probs, lm: Some(|_: &[i32]| vec![0.0; 5]) };
         let config = TransducerConfig { lm_weight: 0.7, ..with(kind) };
         let found = search::<F>(Arc::new(Toy::new(net)), &config, Matrix::dense(&rows(0, 2), 2)).unwrap();
         let entry = found.list.iter().find(|entry| entry.labels == [1]).unwrap();
@@ -408,20 +418,24 @@ fn case_b99_a_constant_language_model<F: Face>() {
         let (plain, lowered) = (&lists[0][0], &lists[2][0]);
         assert_eq!((&plain.labels, &plain.frames), (&lowered.labels, &lowered.frames), "{kind:?}");
         assert_eq!(lowered.lm_scores, vec![-0.25; plain.labels.len()], "{kind:?}");
-        close(lowered.score, plain.score - 0.25 * plain.labels.len() as f64);
+        // Where alignments are merged, which of them the beam holds depends on the scores too.
+        let change = plain.score - 0.25 * plain.labels.len() as f64 - lowered.score;
+        assert!(change.abs() < if kind == SearchKind::Default { 1e-5 } else { 0.2 }, "{kind:?}: {change}");
     }
 }
 
 fn case_b100_times_after_merging<F: Face>() {
     // Label 1 at frame 0, 1 or 2: the second is the best alignment of the same labels.
-    let net = |_: usize, frame: usize, history: &[i32]| match (frame, history.len()) {
-        (0, 0) => vec![0.8, 0.2],
-        (1, 0) => vec![0.5, 0.5],
-        (2, 0) => vec![0.4, 0.6],
-        _ => vec![1.0, 0.0],
+    let net = |_: usize, frame: usize, history: &[i32]| {
+        of_five(match (frame, history.len()) {
+            (0, 0) => [0.8, 0.2],
+            (1, 0) => [0.5, 0.5],
+            (2, 0) => [0.4, 0.6],
+            _ => [1.0, 0.0],
+        })
     };
     for kind in [SearchKind::Tsd, SearchKind::Alsd, SearchKind::Nsc] {
-        let found = best::<F>(toy(2, net), &with(kind), Matrix::dense(&rows(0, 3), 2));
+        let found = best::<F>(toy(5, net), &with(kind), Matrix::dense(&rows(0, 3), 2));
         assert_eq!((found.labels, found.frames), (vec![1], vec![1]), "{kind:?}");
         assert_eq!(found.log_probs, [0.5f32.ln()]);
         close(found.score, (0.2 + 0.4 + 0.24f64).ln());

@@ -5,7 +5,7 @@
 //! While rows still come, a step is made as soon as each of its hypotheses has its frame, that frame
 //! is not the last one so far, and the step will be there however few rows follow. A hypothesis with
 //! more than `u_max` labels can only be an unfinished result, and rows wait for it: on long streams
-//! `u_max` has to be as large as the labels will be many.
+//! `u_max` has to be as large as the labels will be many. At the end `u_max` steps follow the last row.
 
 use super::base::{Base, Hyp, Scores, Search};
 use super::extend::{Candidate, STAYS, extend, keep_best, stay};
@@ -41,6 +41,18 @@ impl Alsd {
         let (frames, last) = (base.num_frames(), base.num_frames() + u64::from(base.config.u_max));
         let ready = |hyp: &Hyp| self.frame(hyp) + 1 < frames;
         self.step < last && (base.ended || self.beam.iter().all(ready))
+    }
+
+    /// Keeps one that has consumed the last frame, if it may be among the results. Labels are different
+    /// from those of all others: each sequence of a length comes to its end in one step only.
+    fn finish(&mut self, base: &mut Base, hyp: &Hyp, blank: f32) -> Result<()> {
+        try_reserve(&mut self.finals, 1, "hypotheses")?;
+        let made = base.detached(hyp, blank);
+        let rank = base.rank(&made);
+        let place = self.finals.partition_point(|other| base.rank(other) >= rank);
+        self.finals.insert(place, made);
+        base.cut(&mut self.finals, base.config.nbest as usize);
+        Ok(())
     }
 
     /// Makes the hypotheses of the next step; equal labels are merged.
@@ -97,8 +109,7 @@ impl Search for Alsd {
             let blank = row.log_prob(base.shape.blank);
             stay(&hyp, from, blank, &mut self.candidates)?;
             if base.ended && frame + 1 == base.num_frames() && blank > f32::NEG_INFINITY {
-                try_reserve(&mut self.finals, 1, "hypotheses")?;
-                self.finals.push(base.detached(&hyp, blank));
+                self.finish(base, &hyp, blank)?;
             }
             extend(base, &hyp, from, &row, frame, &mut self.candidates)?;
         }

@@ -253,6 +253,12 @@ impl Base {
         self.histories.move_root(stem);
     }
 
+    /// What n-best lists are ordered by.
+    pub fn rank(&self, hyp: &Hyp) -> f64 {
+        let score = self.end_score(hyp);
+        if self.config.score_norm { score / (f64::from(hyp.labels) + 1.0) } else { score }
+    }
+
     /// The score at the end: without what phrases only hold.
     pub fn end_score(&self, hyp: &Hyp) -> f64 {
         let held = self.phrases.as_ref().map_or(0.0, |phrases| phrases.held(hyp.bias));

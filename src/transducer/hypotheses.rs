@@ -44,10 +44,7 @@ impl Hypotheses {
         let finished = base.ended && search.finished(base);
         let mut order: Vec<(f64, &Hyp)> = Vec::new();
         try_reserve(&mut order, search.hyps().len(), "results")?;
-        for hyp in search.hyps() {
-            let score = base.end_score(hyp);
-            order.push((if base.config.score_norm { normalised(score, hyp) } else { score }, hyp));
-        }
+        order.extend(search.hyps().iter().map(|hyp| (base.rank(hyp), hyp)));
         // Where nothing could be finished the search's own order stays.
         if finished || !base.ended {
             order.sort_by(|one, two| two.0.total_cmp(&one.0));
@@ -63,13 +60,10 @@ impl Hypotheses {
     }
 }
 
-fn normalised(score: f64, hyp: &Hyp) -> f64 {
-    score / (f64::from(hyp.labels) + 1.0)
-}
-
 fn entry(base: &Base, search: &dyn Search, hyp: &Hyp) -> Result<Hypothesis> {
     let score = base.end_score(hyp);
-    let mut made = Hypothesis { score, normalised_score: normalised(score, hyp), ..Hypothesis::default() };
+    let mut made =
+        Hypothesis { score, normalised_score: score / (f64::from(hyp.labels) + 1.0), ..Hypothesis::default() };
     made.full_score = search.full_score(hyp) + (score - hyp.score);
     let count = hyp.labels as usize;
     try_reserve(&mut made.labels, count, "results")?;

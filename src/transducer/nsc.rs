@@ -6,7 +6,7 @@
 //! labels, but not to sequences that are open already. With several rounds the last extensions are
 //! closed by a blank too, in one more call; with one round they are not.
 //!
-//! The prefix search counts the transducer's scores alone, and one sequence may stand in the beam
+//! The prefix search leaves the language model out, and one sequence may stand in the beam
 //! more than once: both as in ESPnet, and in the reference lists.
 
 use super::base::{Base, Hyp, Scores, Search, sort_by_score};
@@ -127,7 +127,7 @@ impl Nsc {
     fn add_prefixes(&mut self, base: &mut Base, scores: &Scores<'_>) -> Result<()> {
         for at in 0..self.open.len() {
             let mut node = self.open[at].node;
-            let (mut gain, mut other) = (0.0, 0.0);
+            let (mut gain, mut lm) = (0.0, 0.0);
             self.way.clear();
             for _ in 0..base.config.prefix_alpha {
                 let label = base.histories.label(node);
@@ -137,15 +137,15 @@ impl Nsc {
                 }
                 let Some(ask) = base.histories.marked(node) else { break };
                 let log_prob = scores.row(ask as usize).log_prob(label);
-                gain += f64::from(log_prob);
-                let before = base.traces.backwards(self.open[at].trace).nth(self.way.len());
-                let (lm, bias) = before.map_or((0.0, 0.0), |emission| (emission.lm, emission.bias));
-                other += f64::from(lm) + f64::from(bias);
+                let emission = base.traces.backwards(self.open[at].trace).nth(self.way.len());
+                let Some(emission) = emission.copied() else { break };
+                gain += f64::from(log_prob) + f64::from(emission.bias);
+                lm += f64::from(emission.lm);
                 try_reserve(&mut self.way, 1, "labels of a prefix search")?;
-                self.way.push(Emission { label, frame: self.frame as u32, log_prob, lm, bias });
+                self.way.push(Emission { label, frame: self.frame as u32, log_prob, ..emission });
                 let mut prefix = self.first_at[ask as usize];
                 while prefix != NONE && gain > f64::NEG_INFINITY {
-                    self.take_over(base, at, prefix as usize, gain, other)?;
+                    self.take_over(base, at, prefix as usize, gain, lm)?;
                     prefix = self.next_at[prefix as usize];
                 }
             }
@@ -153,10 +153,10 @@ impl Nsc {
         Ok(())
     }
 
-    /// Adds the way from one prefix, `gain` long, `other` for language model and phrases.
-    fn take_over(&mut self, base: &mut Base, at: usize, prefix: usize, gain: f64, other: f64) -> Result<()> {
+    /// Adds the way from one prefix: `gain` for its labels, `lm` for what the language model gives them.
+    fn take_over(&mut self, base: &mut Base, at: usize, prefix: usize, gain: f64, lm: f64) -> Result<()> {
         let from = self.open[prefix];
-        let best = from.best + gain + other;
+        let best = from.best + gain + lm;
         let better = best > self.open[at].best;
         if better {
             let mut trace = from.trace;
