@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# Puts NVIDIA's compiler into a folder, from PyPI, and prints the path of nvcc.
+# Puts NVIDIA's compiler and its run-time compiler (libnvrtc) into a folder, from PyPI, and prints
+# the path of nvcc.
 # Run as: NVCC=$(kernels/get_nvcc.sh [FOLDER])
 #
 # FOLDER is target/nvcc unless given. Nothing is done where it is there already. 13.0 and not newer:
-# its PTX loads on drivers from 580 on. All four are pinned, or pip mixes versions.
+# its PTX loads on drivers from 580 on. All are pinned, or pip mixes versions.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 folder=${1:-$root/target/nvcc}
-packages=(nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96)
+packages=(nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96
+    nvidia-cuda-nvrtc==13.0.88)
 
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)

@@ -18,12 +18,13 @@ fn main() {
         println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libkoshi.so.0");
     }
     if let Err(reason) = build_kernels() {
-        println!("cargo:warning=kernels: {}", reason.trim().replace('\n', " | "));
+        eprintln!("kernels: {reason}");
         std::process::exit(1);
     }
 }
 
-/// Leaves `kernels.cu` and `kernels.fatbin` in the output folder; the latter is empty where there is no compiler.
+/// Leaves in the output folder: `kernels.cu`, the text; `kernels.fatbin`, the machine code, empty where there is no
+/// compiler; `kernels.ptxas`, what the assembler says of each kernel.
 fn build_kernels() -> Result<(), String> {
     let folder = Path::new("kernels");
     for file in kernels::files(folder, &["cu", "cuh"])? {
@@ -33,29 +34,33 @@ fn build_kernels() -> Result<(), String> {
         println!("cargo:rerun-if-env-changed={variable}");
     }
     let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default());
-    let (text, image) = (out.join("kernels.cu"), out.join("kernels.fatbin"));
+    let (text, image, said) = (out.join("kernels.cu"), out.join("kernels.fatbin"), out.join("kernels.ptxas"));
+    let write =
+        |path: &Path, bytes: &[u8]| std::fs::write(path, bytes).map_err(|error| format!("{}: {error}", path.display()));
     let files = kernels::files(folder, &["cu"])?;
     let joined = kernels::join(folder, &files)?;
-    std::fs::write(&text, &joined).map_err(|error| format!("{}: {error}", text.display()))?;
+    write(&text, joined.as_bytes())?;
     let required = std::env::var("KOSHI_REQUIRE_NVCC").is_ok_and(|value| value == "1");
     let made = match kernels::nvcc() {
-        _ if files.is_empty() => Ok(false),
-        Some(nvcc) => compile(&nvcc, &text, &image).map(|()| true),
+        _ if files.is_empty() => Ok(None),
+        Some(nvcc) => compile(&nvcc, &text, &image).map(Some),
         None if required => Err("there is no nvcc, and KOSHI_REQUIRE_NVCC is 1".to_string()),
-        None => Ok(false),
+        None => Ok(None),
     };
     match made {
-        Ok(true) => return Ok(()),
+        Ok(Some(words)) => return write(&said, &words),
         Err(reason) if required => return Err(reason),
         Err(reason) => println!("cargo:warning=no GPU code is built in: {}", reason.trim().replace('\n', " | ")),
-        Ok(false) => {}
+        Ok(None) => {}
     }
-    std::fs::write(&image, []).map_err(|error| format!("{}: {error}", image.display()))
+    write(&said, &[])?;
+    write(&image, &[])
 }
 
-fn compile(nvcc: &Path, text: &Path, image: &Path) -> Result<(), String> {
+/// Gives what the compiler says of registers and shared memory.
+fn compile(nvcc: &Path, text: &Path, image: &Path) -> Result<Vec<u8>, String> {
     let mut command = Command::new(nvcc);
-    command.args(kernels::FLAGS).args(["-fatbin", "-compress-mode=size", "--threads", "0"]);
+    command.args(kernels::FLAGS).args(["-fatbin", "-compress-mode=size", "--threads", "0", "-Xptxas", "-v"]);
     for architecture in kernels::ARCHITECTURES {
         command.arg(format!("-gencode=arch=compute_{architecture},code=sm_{architecture}"));
     }
@@ -63,9 +68,9 @@ fn compile(nvcc: &Path, text: &Path, image: &Path) -> Result<(), String> {
     command.arg(format!("-gencode=arch=compute_{oldest},code=compute_{oldest}"));
     command.arg(text).arg("-o").arg(image);
     let output = command.output().map_err(|error| format!("{} cannot be run: {error}", nvcc.display()))?;
-    if output.status.success() {
-        return Ok(());
-    }
     let said = [output.stderr, output.stdout].concat();
+    if output.status.success() {
+        return Ok(said);
+    }
     Err(format!("{} fails: {}", nvcc.display(), String::from_utf8_lossy(&said)))
 }

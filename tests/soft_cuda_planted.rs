@@ -21,7 +21,11 @@ fn run(device: &Device, name: &str) -> Result<Vec<u32>, String> {
     match device.run(&kernel, BLOCKS as u32, THREADS as u32, &input, &mut output) {
         Ok(()) => Ok(device.get(&output)),
         Err(error) => {
-            assert_eq!(error.0, Code::CUDA_ERROR_LAUNCH_FAILED);
+            let illegal = name == "koshi_wild_pointer";
+            assert_eq!(
+                error.0,
+                if illegal { Code::CUDA_ERROR_ILLEGAL_ADDRESS } else { Code::CUDA_ERROR_LAUNCH_FAILED }
+            );
             let report = device.soft.report();
             device.soft.reset();
             Err(report)
@@ -150,6 +154,14 @@ fn poison_shows_shared_memory_that_nobody_set() {
     assert!(found[0] != sums() && found[1] != sums() && found[0] != found[1]);
     let added = |poison: u32| sums().iter().map(|sum| sum.wrapping_add(poison)).collect::<Vec<u32>>();
     assert_eq!(found, [added(0xcbcb_cbcb), added(0x1111_1111)], "in every block, not only the first");
+}
+
+#[test]
+fn a_wild_pointer_names_its_thread() {
+    let device = device("");
+    let says = ["thread (2, 0, 0) of block (1, 0, 0)", "touched the address"];
+    assert_says(run(&device, "koshi_wild_pointer"), &says);
+    assert_eq!(run(&device, "koshi_sound"), Ok(sums()), "and the process goes on");
 }
 
 #[test]

@@ -50,7 +50,7 @@ Fiber fibers[most_threads], scheduler;
 std::unique_ptr<Thread[]> threads{new Thread[most_threads]};
 std::vector<Warp> warps;
 const Launch *launch;
-bool failed;
+bool failed, illegal_address;
 
 unsigned count, ended, at_barrier, barrier_votes;
 simt::Site barrier_site;
@@ -105,9 +105,12 @@ unsigned ready_before(unsigned from) {
 
 unsigned pick(unsigned from) {
     switch (settings.schedule) {
-        case Schedule::round_robin: return ready_after((from + 1) % count);
-        case Schedule::reverse: return ready_before((from + count - 1) % count);
-        default: return ready_after(random_number() % count);
+        case Schedule::round_robin:
+            return ready_after((from + 1) % count);
+        case Schedule::reverse:
+            return ready_before((from + count - 1) % count);
+        default:
+            return ready_after(random_number() % count);
     }
 }
 
@@ -115,10 +118,14 @@ std::string where(const simt::Site &site) { return std::string(site.file) + ":" 
 
 const char *name_of(simt::Collective what) {
     switch (what) {
-        case simt::Collective::shuffle: return "a shuffle";
-        case simt::Collective::ballot: return "a ballot";
-        case simt::Collective::match_any: return "__match_any_sync";
-        default: return "__syncwarp";
+        case simt::Collective::shuffle:
+            return "a shuffle";
+        case simt::Collective::ballot:
+            return "a ballot";
+        case simt::Collective::match_any:
+            return "__match_any_sync";
+        default:
+            return "__syncwarp";
     }
 }
 
@@ -126,10 +133,14 @@ std::string name(const Thread &thread) { return thread_name(thread.thread, threa
 
 std::string doing(const Thread &thread) {
     switch (thread.waits) {
-        case Waits::barrier: return "waits at the barrier of " + where(thread.site);
-        case Waits::collective: return std::string("waits in ") + name_of(thread.what) + " at " + where(thread.site);
-        case Waits::ended: return "has ended";
-        default: return "runs";
+        case Waits::barrier:
+            return "waits at the barrier of " + where(thread.site);
+        case Waits::collective:
+            return std::string("waits in ") + name_of(thread.what) + " at " + where(thread.site);
+        case Waits::ended:
+            return "has ended";
+        default:
+            return "runs";
     }
 }
 
@@ -303,7 +314,9 @@ bool run_block(unsigned block) {
     const unsigned first = pick(settings.schedule == Schedule::reverse ? 0 : count - 1);
     simt_now = &threads[first];
     race::run_thread(first);
+    watch_faults(true);
     switch_fiber(scheduler, fibers[first], false);
+    watch_faults(false);
     simt_now = nullptr;
     uint64_t slowest = 0;
     for (unsigned at = 0; at < count; at++) {
@@ -325,6 +338,13 @@ bool run_block(unsigned block) {
 
 }  // namespace
 
+void touched(const void *address) {
+    char text[32];
+    snprintf(text, sizeof text, "%p", address);
+    illegal_address = true;
+    fail(name(*current()) + " touched the address " + text + ", which is nobody's");
+}
+
 std::string thread_name(const uint3 &thread, const uint3 &block) {
     const auto text = [](const uint3 &at) {
         return "(" + std::to_string(at.x) + ", " + std::to_string(at.y) + ", " + std::to_string(at.z) + ")";
@@ -332,9 +352,10 @@ std::string thread_name(const uint3 &thread, const uint3 &block) {
     return "thread " + text(thread) + " of block " + text(block);
 }
 
-bool run(const Launch &asked) {
+int run(const Launch &asked) {
+    constexpr int illegal = 700, launch_failed = 719;  // CUDA's codes
     launch = &asked;
-    failed = false;
+    failed = illegal_address = false;
     points = 0;
     count = asked.block.x * asked.block.y * asked.block.z;
     stats.work = stats.span = 0;
@@ -348,12 +369,12 @@ bool run(const Launch &asked) {
     }
     race::begin_launch();
     for (const unsigned block : blocks) {
-        if (!run_block(block)) return false;
+        if (!run_block(block)) return illegal_address ? illegal : launch_failed;
     }
     std::string wrong = race::end_launch();
     if (wrong.empty()) wrong = memory::damaged();
     if (!wrong.empty()) report = std::string("kernel ") + asked.kernel->name + ": " + wrong;
-    return wrong.empty();
+    return wrong.empty() ? 0 : launch_failed;
 }
 
 }  // namespace soft
@@ -369,7 +390,8 @@ unsigned simt_barrier(simt::Site site, int predicate) {
     if (ended > 0) {
         for (unsigned at = 0; at < count; at++) {
             if (threads[at].waits != Waits::ended) continue;
-            fail(name(thread) + " waits at the barrier of " + where(site) + ", but " + name(threads[at]) + " has ended");
+            fail(name(thread) + " waits at the barrier of " + where(site) + ", but " + name(threads[at]) +
+                 " has ended");
         }
     }
     thread.site = site;
@@ -393,10 +415,10 @@ uint64_t simt_collective(simt::Site site, simt::Collective what, unsigned mask, 
     Thread &thread = *current();
     const unsigned lane = thread.index % 32, first = thread.index - lane;
     Warp &warp = warps[thread.index / 32];
-    const std::string_view wrong = !(mask >> lane & 1)    ? ", which lacks its own lane"
-                                   : mask & ~warp.lanes   ? ", which names lanes that the block does not have"
-                                   : mask & warp.ended    ? ", which names a thread that has ended"
-                                                          : "";
+    const std::string_view wrong = !(mask >> lane & 1)  ? ", which lacks its own lane"
+                                   : mask & ~warp.lanes ? ", which names lanes that the block does not have"
+                                   : mask & warp.ended  ? ", which names a thread that has ended"
+                                                        : "";
     if (!wrong.empty()) {
         char text[16];
         snprintf(text, sizeof text, "0x%08x", mask);

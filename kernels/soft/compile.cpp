@@ -49,7 +49,8 @@ std::string flags_of(const std::string &build) {
     const std::string always = "-x c++ -std=c++17 -O2 -gdwarf-4 -fPIC -fno-strict-aliasing -ffp-contract=off ";
     if (build == "asan") {
         return always +
-               "-fsanitize=address,undefined -fno-sanitize=object-size -fno-sanitize-recover=all -fsanitize-sections=simt_shared "
+               "-fsanitize=address,undefined -fno-sanitize=object-size -fno-sanitize-recover=all "
+               "-fsanitize-sections=simt_shared "
                "-fno-omit-frame-pointer";
     }
     if (build == "race") return always + "-fsanitize=thread --param tsan-distinguish-volatile=1";
@@ -57,7 +58,9 @@ std::string flags_of(const std::string &build) {
     return always;
 }
 
-std::string shell_word(const std::string &text) { return "'" + std::regex_replace(text, std::regex("'"), "'\\''") + "'"; }
+std::string shell_word(const std::string &text) {
+    return "'" + std::regex_replace(text, std::regex("'"), "'\\''") + "'";
+}
 
 int shell(const std::string &command, const std::string &log) {
     const int status = system((command + " > " + shell_word(log) + " 2>&1").c_str());
@@ -91,10 +94,12 @@ std::string compile(const std::string &text) {
     // Not linked with -fsanitize=thread: the hooks are the driver's.
     const std::string link_flags = settings.build == "asan" ? " -fsanitize=address,undefined" : "";
     int status = shell(gxx + " " + flags + " -include " + shell_word(header) + " -c " + shell_word(source) + " -o " +
-                           shell_word(compiled), log);
+                           shell_word(compiled),
+                       log);
     if (status == 0) {
         status = shell(gxx + " -shared" + link_flags + " " + shell_word(compiled) + " -o " + shell_word(linked) +
-                           " -L" + shell_word(own_folder()) + " -lcuda", log);
+                           " -L" + shell_word(own_folder()) + " -lcuda",
+                       log);
     }
     if (status != 0) {
         report = "g++ refuses the kernels: " + read_file(log);

@@ -42,7 +42,8 @@ bool set(const std::string &key, const std::string &value) {
         const size_t first = value.find(':'), second = value.find(':', first + 1);
         uint64_t at, code;
         if (first == std::string::npos || second == std::string::npos) return false;
-        if (!number(value.substr(first + 1, second - first - 1), at) || !number(value.substr(second + 1), code)) return false;
+        if (!number(value.substr(first + 1, second - first - 1), at) || !number(value.substr(second + 1), code))
+            return false;
         settings.faults.push_back({value.substr(0, first), long(at), int(code)});
     } else if (!is_number) {
         return false;

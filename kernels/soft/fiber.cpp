@@ -18,8 +18,8 @@ namespace soft {
 
 static void take_stack(Fiber &fiber) {
     const size_t page = sysconf(_SC_PAGESIZE);
-    void *mapped = mmap(nullptr, page + stack_bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *mapped =
+        mmap(nullptr, page + stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapped == MAP_FAILED || mprotect(mapped, page, PROT_NONE) != 0) abort();
     fiber.stack = static_cast<unsigned char *>(mapped) + page;
 }

@@ -1,11 +1,13 @@
 // Device memory is host memory in a table: poisoned when taken, with a guard before and after.
 
+#include "driver.h"
+
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <map>
-
-#include "soft.h"
+#include <memory>
 
 // There in a process that runs under AddressSanitizer, whose own guards are better.
 extern "C" __attribute__((weak)) void __asan_unpoison_memory_region(const volatile void *begin, size_t bytes);
@@ -119,3 +121,201 @@ std::string damaged() {
 }
 
 }  // namespace soft::memory
+
+using namespace soft;
+
+namespace {
+
+// Copies between host and device, checked again when they run: memory may have been freed.
+int copy(Stream &stream, void *to, const void *from, size_t bytes, bool to_device, bool from_device) {
+    const int device = stream.context->device;
+    if (bytes == 0) return SUCCESS;
+    if ((to_device && !memory::holds(device, to, bytes)) || (from_device && !memory::holds(device, from, bytes))) {
+        report = "a copy of " + std::to_string(bytes) + " bytes does not lie in one allocation";
+        return INVALID_VALUE;
+    }
+    // A pageable source is taken before the call returns, as a driver does; a pinned one is read when the
+    // copy runs.
+    std::shared_ptr<std::vector<unsigned char>> taken;
+    if (!from_device && !memory::pinned(from)) {
+        const auto *first = static_cast<const unsigned char *>(from);
+        taken = std::make_shared<std::vector<unsigned char>>(first, first + bytes);
+    }
+    const bool waits = !to_device && !memory::pinned(to);
+    enqueue(stream, [=, &context = *stream.context] {
+        const void *source = taken ? taken->data() : from;
+        if ((to_device && !memory::holds(device, to, bytes)) || (from_device && !memory::holds(device, from, bytes))) {
+            report = "a copy ran after its memory was freed";
+            context.sticky = ILLEGAL_ADDRESS;
+            return;
+        }
+        memmove(to, source, bytes);
+    });
+    if (waits) drain(stream);
+    return stream.context->sticky;
+}
+
+int fill(Stream &stream, void *at, unsigned value, size_t width, size_t count) {
+    const int device = stream.context->device;
+    if (count == 0) return SUCCESS;
+    if (count > SIZE_MAX / width || !memory::holds(device, at, count * width)) {
+        report = "a fill of " + std::to_string(count * width) + " bytes does not lie in one allocation";
+        return INVALID_VALUE;
+    }
+    enqueue(stream, [=, &context = *stream.context] {
+        if (!memory::holds(device, at, count * width)) {
+            report = "a fill ran after its memory was freed";
+            context.sticky = ILLEGAL_ADDRESS;
+            return;
+        }
+        auto *cell = static_cast<unsigned char *>(at);
+        for (size_t step = 0; step < count; step++) memcpy(cell + step * width, &value, width);
+    });
+    return stream.context->sticky;
+}
+
+}  // namespace
+
+extern "C" {
+
+// ---- memory ----
+
+int cuMemAlloc_v2(Pointer *pointer, size_t bytes) {
+    CONTEXT_CALL(cuMemAlloc_v2);
+    NEEDED(pointer);
+    void *cell;
+    const int code = memory::take(here->device, bytes, &cell);
+    if (code == SUCCESS) *pointer = reinterpret_cast<Pointer>(cell);
+    return code;
+}
+
+int cuMemAllocAsync(Pointer *pointer, size_t bytes, void *handle) {
+    STREAM_CALL(cuMemAllocAsync, handle);
+    NEEDED(pointer);
+    void *cell;
+    const int code = memory::take(here->device, bytes, &cell);
+    if (code == SUCCESS) *pointer = reinterpret_cast<Pointer>(cell);
+    return code;
+}
+
+int cuMemFree_v2(Pointer pointer) {
+    CONTEXT_CALL(cuMemFree_v2);
+    drain(*here);
+    return memory::release(here->device, at(pointer));
+}
+
+int cuMemFreeAsync(Pointer pointer, void *handle) {
+    STREAM_CALL(cuMemFreeAsync, handle);
+    if (!memory::holds(here->device, at(pointer), 1)) return INVALID_VALUE;
+    enqueue(*stream, [=] {
+        if (memory::release(here->device, at(pointer)) == SUCCESS) return;
+        report = "memory was freed twice";
+        here->sticky = ILLEGAL_ADDRESS;
+    });
+    return SUCCESS;
+}
+
+int cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
+    CONTEXT_CALL(cuMemGetInfo_v2);
+    if (!free_bytes || !total) return INVALID_VALUE;
+    *total = settings.memory;
+    *free_bytes = settings.memory - std::min(settings.memory, memory::used(here->device));
+    return SUCCESS;
+}
+
+int cuMemHostAlloc(void **pointer, size_t bytes, unsigned) {
+    CONTEXT_CALL(cuMemHostAlloc);
+    NEEDED(pointer);
+    return memory::take_pinned(bytes, pointer);
+}
+
+int cuMemFreeHost(void *pointer) {
+    CONTEXT_CALL(cuMemFreeHost);
+    drain(*here);
+    return memory::release_pinned(pointer);
+}
+
+// Which memory a pointer is of: 1 context, 2 memory type (1 host, 2 device), 3 and 4 itself, 9 device.
+int cuPointerGetAttribute(void *data, int which, Pointer pointer) {
+    INITIALIZED_CALL(cuPointerGetAttribute);
+    NEEDED(data);
+    const bool device = memory::holds(-1, at(pointer), 1), pinned = memory::pinned(at(pointer));
+    if (!device && !pinned) return INVALID_VALUE;
+    switch (which) {
+        case 1:
+            *static_cast<void **>(data) = device ? &context_of(memory::device_of(at(pointer))) : current;
+            break;
+        case 2:
+            *static_cast<unsigned *>(data) = device ? 2 : 1;
+            break;
+        case 3:
+            *static_cast<Pointer *>(data) = pointer;
+            break;
+        case 4:
+            if (device) return INVALID_VALUE;
+            *static_cast<Pointer *>(data) = pointer;
+            break;
+        case 9:
+            *static_cast<int *>(data) = device ? memory::device_of(at(pointer)) : 0;
+            break;
+        default:
+            return INVALID_VALUE;
+    }
+    return SUCCESS;
+}
+
+int cuMemcpyHtoD_v2(Pointer to, const void *from, size_t bytes) {
+    CONTEXT_CALL(cuMemcpyHtoD_v2);
+    const int code = copy(*here->null_stream, at(to), from, bytes, true, false);
+    drain(*here->null_stream);
+    return code ? code : here->sticky;
+}
+
+int cuMemcpyDtoH_v2(void *to, Pointer from, size_t bytes) {
+    CONTEXT_CALL(cuMemcpyDtoH_v2);
+    const int code = copy(*here->null_stream, to, at(from), bytes, false, true);
+    drain(*here->null_stream);
+    return code ? code : here->sticky;
+}
+
+int cuMemcpyDtoD_v2(Pointer to, Pointer from, size_t bytes) {
+    CONTEXT_CALL(cuMemcpyDtoD_v2);
+    const int code = copy(*here->null_stream, at(to), at(from), bytes, true, true);
+    return code ? code : here->sticky;
+}
+
+int cuMemcpyHtoDAsync_v2(Pointer to, const void *from, size_t bytes, void *handle) {
+    STREAM_CALL(cuMemcpyHtoDAsync_v2, handle);
+    return copy(*stream, at(to), from, bytes, true, false);
+}
+
+int cuMemcpyDtoHAsync_v2(void *to, Pointer from, size_t bytes, void *handle) {
+    STREAM_CALL(cuMemcpyDtoHAsync_v2, handle);
+    return copy(*stream, to, at(from), bytes, false, true);
+}
+
+int cuMemcpyDtoDAsync_v2(Pointer to, Pointer from, size_t bytes, void *handle) {
+    STREAM_CALL(cuMemcpyDtoDAsync_v2, handle);
+    return copy(*stream, at(to), at(from), bytes, true, true);
+}
+
+int cuMemsetD8_v2(Pointer to, unsigned char value, size_t bytes) {
+    CONTEXT_CALL(cuMemsetD8_v2);
+    return fill(*here->null_stream, at(to), value, 1, bytes);
+}
+
+int cuMemsetD8Async(Pointer to, unsigned char value, size_t bytes, void *handle) {
+    STREAM_CALL(cuMemsetD8Async, handle);
+    return fill(*stream, at(to), value, 1, bytes);
+}
+
+int cuMemsetD32_v2(Pointer to, unsigned value, size_t count) {
+    CONTEXT_CALL(cuMemsetD32_v2);
+    return fill(*here->null_stream, at(to), value, 4, count);
+}
+
+int cuMemsetD32Async(Pointer to, unsigned value, size_t count, void *handle) {
+    STREAM_CALL(cuMemsetD32Async, handle);
+    return fill(*stream, at(to), value, 4, count);
+}
+}

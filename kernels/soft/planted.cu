@@ -122,3 +122,10 @@ extern "C" __global__ void __launch_bounds__(128) koshi_wide_shift(const unsigne
     const unsigned at = blockIdx.x * blockDim.x + threadIdx.x;
     out[at] = in[at] << (threadIdx.x + 1);
 }
+
+// A thread takes a number for a pointer: the scheduler.
+extern "C" __global__ void __launch_bounds__(128) koshi_wild_pointer(const unsigned *in, unsigned *out) {
+    const unsigned at = blockIdx.x * blockDim.x + threadIdx.x;
+    out[at] = in[at];
+    if (at == 130) *(unsigned *)(koshi_u64)in[at] = 1;
+}

@@ -92,8 +92,9 @@ std::string describe(const Access &access, const char *what) {
 
 void tell(const Access &before, bool before_writes, const Access &now, bool writes, bool shared) {
     if (known.size() >= 8 || !known.insert({before.code, now.code}).second) return;
-    found += std::string(found.empty() ? "" : "; ") + "race in " + (shared ? "shared" : "device") + " memory: " +
-             describe(before, before_writes ? "write" : "read") + " and " + describe(now, writes ? "write" : "read");
+    found += std::string(found.empty() ? "" : "; ") + "race in " + (shared ? "shared" : "device") +
+             " memory: " + describe(before, before_writes ? "write" : "read") + " and " +
+             describe(now, writes ? "write" : "read");
 }
 
 bool races(const Access &before, const Access &now, bool shared) {
@@ -107,8 +108,8 @@ void touch(uintptr_t at, unsigned bytes, bool writes, bool atomic, bool shared, 
     }
     Cell &cell = last_page_cells->cells[at % page_bytes / 4];
     const uint8_t mask = ((1u << bytes) - 1) << at % 4;
-    const Access now = {launch_number, block_number,      epoch, clocks[running][running % 32],
-                        uint16_t(running), mask, atomic, code};
+    const Access now = {launch_number,     block_number, epoch,  clocks[running][running % 32],
+                        uint16_t(running), mask,         atomic, code};
     if (races(cell.write, now, shared)) tell(cell.write, true, now, writes, shared);
     if (writes) {
         for (const Access &read : {cell.read, cell.other_thread, cell.other_warp}) {
@@ -190,19 +191,21 @@ void __tsan_func_entry(void *) {}
 void __tsan_func_exit() {}
 
 #define CALLER __builtin_return_address(0)
-#define PLAIN(bytes)                                                                                            \
-    void __tsan_read##bytes(void *at) { soft::race::access(at, bytes, false, false, CALLER); }                  \
-    void __tsan_write##bytes(void *at) { soft::race::access(at, bytes, true, false, CALLER); }                  \
-    void __tsan_volatile_read##bytes(void *at) { soft::race::access(at, bytes, false, true, CALLER); }          \
+#define PLAIN(bytes)                                                                                   \
+    void __tsan_read##bytes(void *at) { soft::race::access(at, bytes, false, false, CALLER); }         \
+    void __tsan_write##bytes(void *at) { soft::race::access(at, bytes, true, false, CALLER); }         \
+    void __tsan_volatile_read##bytes(void *at) { soft::race::access(at, bytes, false, true, CALLER); } \
     void __tsan_volatile_write##bytes(void *at) { soft::race::access(at, bytes, true, true, CALLER); }
-#define UNALIGNED(bytes)                                                                                        \
-    void __tsan_unaligned_read##bytes(void *at) { soft::race::access(at, bytes, false, false, CALLER); }        \
-    void __tsan_unaligned_write##bytes(void *at) { soft::race::access(at, bytes, true, false, CALLER); }        \
+#define UNALIGNED(bytes)                                                                                         \
+    void __tsan_unaligned_read##bytes(void *at) { soft::race::access(at, bytes, false, false, CALLER); }         \
+    void __tsan_unaligned_write##bytes(void *at) { soft::race::access(at, bytes, true, false, CALLER); }         \
     void __tsan_unaligned_volatile_read##bytes(void *at) { soft::race::access(at, bytes, false, true, CALLER); } \
     void __tsan_unaligned_volatile_write##bytes(void *at) { soft::race::access(at, bytes, true, true, CALLER); }
-PLAIN(1) PLAIN(2) PLAIN(4) PLAIN(8) PLAIN(16)
-UNALIGNED(2) UNALIGNED(4) UNALIGNED(8) UNALIGNED(16)
+PLAIN(1)
+PLAIN(2) PLAIN(4) PLAIN(8) PLAIN(16) UNALIGNED(2) UNALIGNED(4) UNALIGNED(8) UNALIGNED(16)
 
-void __tsan_read_range(void *at, size_t bytes) { soft::race::access(at, bytes, false, false, CALLER); }
+    void __tsan_read_range(void *at, size_t bytes) {
+    soft::race::access(at, bytes, false, false, CALLER);
+}
 void __tsan_write_range(void *at, size_t bytes) { soft::race::access(at, bytes, true, false, CALLER); }
 }

@@ -102,9 +102,7 @@ unsigned match_any(Site site, unsigned mask, T value) {
     return unsigned(simt_collective(site, Collective::match_any, mask, bits, 0));
 }
 
-inline void syncwarp(Site site, unsigned mask = 0xffffffffu) {
-    simt_collective(site, Collective::sync, mask, 0, 0);
-}
+inline void syncwarp(Site site, unsigned mask = 0xffffffffu) { simt_collective(site, Collective::sync, mask, 0, 0); }
 
 // One OS thread runs everything, so reading and writing is enough. The accesses are volatile:
 // the race detector takes those as atomic.
@@ -138,30 +136,30 @@ inline __attribute__((always_inline)) T atomic(T *cell, Change change) {
 inline void __threadfence() { simt_point(); }
 inline void __threadfence_block() { simt_point(); }
 
-#define SIMT_ATOMIC(T)                                                                                        \
-    inline T atomicAdd(T *cell, T value) {                                                                    \
+#define SIMT_ATOMIC(T)                                                                                              \
+    inline T atomicAdd(T *cell, T value) {                                                                          \
         return simt::atomic(cell, [=](T old) { return (T)((unsigned long long)old + (unsigned long long)value); }); \
-    }                                                                                                         \
-    inline T atomicMin(T *cell, T value) {                                                                    \
-        return simt::atomic(cell, [=](T old) { return value < old ? value : old; });                          \
-    }                                                                                                         \
-    inline T atomicMax(T *cell, T value) {                                                                    \
-        return simt::atomic(cell, [=](T old) { return value > old ? value : old; });                          \
-    }                                                                                                         \
-    inline T atomicAnd(T *cell, T value) {                                                                    \
-        return simt::atomic(cell, [=](T old) { return (T)(old & value); });                                     \
-    }                                                                                                         \
-    inline T atomicOr(T *cell, T value) {                                                                     \
-        return simt::atomic(cell, [=](T old) { return (T)(old | value); });                                     \
-    }                                                                                                         \
-    inline T atomicXor(T *cell, T value) {                                                                    \
-        return simt::atomic(cell, [=](T old) { return (T)(old ^ value); });                                     \
-    }                                                                                                         \
-    inline T atomicExch(T *cell, T value) {                                                                   \
-        return simt::atomic(cell, [=](T) { return value; });                                                  \
-    }                                                                                                         \
-    inline T atomicCAS(T *cell, T expected, T value) {                                                        \
-        return simt::atomic(cell, [=](T old) { return old == expected ? value : old; });                      \
+    }                                                                                                               \
+    inline T atomicMin(T *cell, T value) {                                                                          \
+        return simt::atomic(cell, [=](T old) { return value < old ? value : old; });                                \
+    }                                                                                                               \
+    inline T atomicMax(T *cell, T value) {                                                                          \
+        return simt::atomic(cell, [=](T old) { return value > old ? value : old; });                                \
+    }                                                                                                               \
+    inline T atomicAnd(T *cell, T value) {                                                                          \
+        return simt::atomic(cell, [=](T old) { return (T)(old & value); });                                         \
+    }                                                                                                               \
+    inline T atomicOr(T *cell, T value) {                                                                           \
+        return simt::atomic(cell, [=](T old) { return (T)(old | value); });                                         \
+    }                                                                                                               \
+    inline T atomicXor(T *cell, T value) {                                                                          \
+        return simt::atomic(cell, [=](T old) { return (T)(old ^ value); });                                         \
+    }                                                                                                               \
+    inline T atomicExch(T *cell, T value) {                                                                         \
+        return simt::atomic(cell, [=](T) { return value; });                                                        \
+    }                                                                                                               \
+    inline T atomicCAS(T *cell, T expected, T value) {                                                              \
+        return simt::atomic(cell, [=](T old) { return old == expected ? value : old; });                            \
     }
 SIMT_ATOMIC(int)
 SIMT_ATOMIC(unsigned)
@@ -267,7 +265,7 @@ struct Call<kernel> {
 extern "C" __attribute__((weak, visibility("hidden"))) unsigned char __start_simt_shared[], __stop_simt_shared[];
 
 #define SIMT_KERNEL(name, max_threads) simt::Call<name>::describe(#name, max_threads)
-#define SIMT_MODULE(...)                                                             \
-    static const simt::Kernel simt_kernels[] = {__VA_ARGS__};                        \
+#define SIMT_MODULE(...)                                                                 \
+    static const simt::Kernel simt_kernels[] = {__VA_ARGS__};                            \
     extern "C" __attribute__((visibility("default"))) const simt::Module simt_module = { \
         simt_kernels, sizeof simt_kernels / sizeof *simt_kernels, __start_simt_shared, __stop_simt_shared};

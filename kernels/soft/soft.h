@@ -72,8 +72,15 @@ struct Launch {
     void **arguments;
 };
 
-// Runs a kernel to its end; false with `report` set if it failed.
-bool run(const Launch &launch);
+// Runs a kernel to its end; CUDA's code, with `report` set, if it failed.
+int run(const Launch &launch);
+// Ends the kernel whose running thread touched what is not there.
+[[noreturn]] void touched(const void *address);
+
+// ---- fault.cpp ----
+
+// While it is on, a segmentation fault of this OS thread goes to `touched`.
+void watch_faults(bool on);
 
 struct Stats {
     uint64_t launches, blocks, switches;

@@ -1,9 +1,12 @@
 // Streams: queues of operations that run in the order of their stream, and between streams in the
 // order that events and the null stream's rules ask for. A lazy device runs nothing before it must.
 
-#include <algorithm>
+#include "driver.h"
 
-#include "soft.h"
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
 
 namespace soft {
 namespace {
@@ -68,3 +71,168 @@ uint64_t enqueue(Stream &stream, std::function<void()> run) {
 }
 
 }  // namespace soft
+
+using namespace soft;
+
+namespace {
+
+struct Event {
+    Stream *stream = nullptr;
+    uint64_t recorded = 0, done = 0;  // numbers of the operation that records it
+    std::chrono::steady_clock::time_point time{};
+    bool timed = true;
+};
+
+std::map<Event *, std::shared_ptr<Event>> events;
+
+}  // namespace
+
+extern "C" {
+
+// ---- streams ----
+
+int cuStreamCreate(void **stream, unsigned flags) {
+    CONTEXT_CALL(cuStreamCreate);
+    NEEDED(stream);
+    if (flags > 1) return INVALID_VALUE;
+    here->streams.push_back(new Stream{here, flags == 0, {}});
+    *stream = here->streams.back();
+    return SUCCESS;
+}
+
+int cuStreamCreateWithPriority(void **stream, unsigned flags, int) {
+    CONTEXT_CALL(cuStreamCreateWithPriority);
+    NEEDED(stream);
+    if (flags > 1) return INVALID_VALUE;
+    here->streams.push_back(new Stream{here, flags == 0, {}});
+    *stream = here->streams.back();
+    return SUCCESS;
+}
+
+// What still stands in the stream runs.
+int cuStreamDestroy_v2(void *handle) {
+    STREAM_CALL(cuStreamDestroy_v2, handle);
+    if (stream == here->null_stream) return INVALID_HANDLE;
+    drain(*stream);
+    here->streams.erase(std::find(here->streams.begin(), here->streams.end(), stream));
+    for (auto &[raw, event] : events) {
+        if (event->stream == stream) event->stream = nullptr;
+    }
+    delete stream;
+    return SUCCESS;
+}
+
+int cuStreamSynchronize(void *handle) {
+    STREAM_CALL(cuStreamSynchronize, handle);
+    drain(*stream);
+    return here->sticky;
+}
+
+// On a lazy device each question lets one operation run, so that who polls gets there.
+int cuStreamQuery(void *handle) {
+    STREAM_CALL(cuStreamQuery, handle);
+    if (stream->queue.empty()) return SUCCESS;
+    drain(*stream, stream->queue.front().number);
+    return here->sticky ? here->sticky : NOT_READY;
+}
+
+int cuStreamIsCapturing(void *handle, int *status) {
+    STREAM_CALL(cuStreamIsCapturing, handle);
+    NEEDED(status);
+    *status = 0;
+    return SUCCESS;
+}
+
+int cuLaunchHostFunc(void *handle, void (*function)(void *), void *data) {
+    STREAM_CALL(cuLaunchHostFunc, handle);
+    NEEDED(function);
+    enqueue(*stream, [=] { function(data); });
+    return SUCCESS;
+}
+
+// ---- events ----
+
+int cuEventCreate(void **made, unsigned flags) {
+    CONTEXT_CALL(cuEventCreate);
+    NEEDED(made);
+    auto event = std::make_shared<Event>();
+    event->timed = !(flags & 2);
+    *made = event.get();
+    events[event.get()] = event;
+    return SUCCESS;
+}
+
+int cuEventDestroy_v2(void *handle) {
+    INITIALIZED_CALL(cuEventDestroy_v2);
+    return events.erase(static_cast<Event *>(handle)) ? SUCCESS : INVALID_HANDLE;
+}
+
+int cuEventRecord(void *handle, void *stream_handle) {
+    STREAM_CALL(cuEventRecord, stream_handle);
+    const auto found = events.find(static_cast<Event *>(handle));
+    if (found == events.end()) return INVALID_HANDLE;
+    const std::shared_ptr<Event> event = found->second;
+    event->stream = stream;
+    auto number = std::make_shared<uint64_t>(0);
+    // Done at once on an eager device, before its number is known here.
+    event->recorded = enqueue(*stream, [=] {
+        event->time = std::chrono::steady_clock::now();
+        event->done = *number ? *number : UINT64_MAX;
+    });
+    if (event->done == UINT64_MAX) event->done = event->recorded;
+    *number = event->recorded;
+    return SUCCESS;
+}
+
+static void finish(Event &event) {
+    if (event.done < event.recorded && event.stream) drain(*event.stream, event.recorded);
+}
+
+int cuEventSynchronize(void *handle) {
+    CONTEXT_CALL(cuEventSynchronize);
+    const auto found = events.find(static_cast<Event *>(handle));
+    if (found == events.end()) return INVALID_HANDLE;
+    finish(*found->second);
+    return here->sticky;
+}
+
+int cuEventQuery(void *handle) {
+    CONTEXT_CALL(cuEventQuery);
+    const auto found = events.find(static_cast<Event *>(handle));
+    if (found == events.end()) return INVALID_HANDLE;
+    Event &event = *found->second;
+    if (event.done >= event.recorded || !event.stream) return SUCCESS;
+    drain(*event.stream, event.stream->queue.front().number);
+    return here->sticky ? here->sticky : NOT_READY;
+}
+
+int cuEventElapsedTime(float *milliseconds, void *start, void *end) {
+    CONTEXT_CALL(cuEventElapsedTime);
+    NEEDED(milliseconds);
+    const auto first = events.find(static_cast<Event *>(start)), last = events.find(static_cast<Event *>(end));
+    if (first == events.end() || last == events.end()) return INVALID_HANDLE;
+    for (const auto &found : {first, last}) {
+        if (!found->second->timed || found->second->recorded == 0) return INVALID_HANDLE;
+        if (found->second->done < found->second->recorded) return NOT_READY;
+    }
+    *milliseconds = std::chrono::duration<float, std::milli>(last->second->time - first->second->time).count();
+    return SUCCESS;
+}
+
+int cuStreamWaitEvent(void *handle, void *event_handle, unsigned) {
+    STREAM_CALL(cuStreamWaitEvent, handle);
+    const auto found = events.find(static_cast<Event *>(event_handle));
+    if (found == events.end()) return INVALID_HANDLE;
+    const std::shared_ptr<Event> event = found->second;
+    Stream *const other = event->stream;
+    const uint64_t number = event->recorded;
+    if (event->done >= number || !other) return SUCCESS;
+    enqueue(*stream, [=] {
+        const auto &all = other->context->streams;
+        const bool alive =
+            other == other->context->null_stream || std::find(all.begin(), all.end(), other) != all.end();
+        if (alive) drain(*other, number);
+    });
+    return SUCCESS;
+}
+}

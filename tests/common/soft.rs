@@ -30,13 +30,13 @@ pub struct Stats {
     pub span: u64,
 }
 
-/// The folder with libcuda.so and libnvrtc.so, without the symbol if one is named.
+/// The folder with libcuda.so and libnvrtc.so; or with only a libcuda.so that lacks the symbol, if one is named.
 pub fn build(without: Option<&str>) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("soft").join(without.unwrap_or("whole"));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("soft");
     let script = super::root().join("kernels/soft/build.sh");
     let output = Command::new("bash").arg(script).arg(&folder).args(without).output().unwrap();
     assert!(output.status.success(), "the software device does not build: {}", super::c::text(&output));
-    folder
+    without.map_or(folder.clone(), |symbol| folder.join(format!("without-{symbol}")))
 }
 
 /// Loads the device, once a process, and changes its settings.
