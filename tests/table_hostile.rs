@@ -7,6 +7,7 @@ mod shared;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use koshi::egs::{DiscriminativeNnetExampleHolder, NnetExampleHolder};
 use koshi::error::{Error, Result};
 use koshi::table::{
     BasicHolder, BasicVectorVectorHolder, CompressedMatrix, CompressedMatrixHolder, Holder, Input, Int32VectorHolder,
@@ -120,6 +121,7 @@ fn samples() -> Vec<Sample> {
         all.push(sample::<BasicVectorVectorHolder<i32>>("list of lists", &vec![vec![1, 2], vec![], vec![3]], binary));
         all.push(sample::<TransitionsHolder>("transition model", &model, binary));
     }
+    all.extend(examples());
     all.push(sample::<TokenHolder>("word", &words[1], false));
     all.push(sample::<TokenVectorHolder>("words", &words, false));
     let symbols = |mut input: Input| SymbolTable::read(&mut input).map(drop);
@@ -131,6 +133,38 @@ fn samples() -> Vec<Sample> {
         .map(|binary| [b"key ".to_vec(), sample::<MatrixHolder>("", &matrix, binary).bytes].concat())
         .concat();
     all.push(Sample { name: "archive", bytes: matrices, read: archive::<MatrixHolder>, binary: false });
+    all
+}
+
+/// Training examples: each kind of labels, each kind of frames, a lattice, and tables of them.
+fn examples() -> Vec<Sample> {
+    const FRAMES: &str = "<InputFrames> [ 1 2\n 3 4 \n 5 -6.5 ] <LeftContext> 1 <SpkInfo> [ 0.5 ]\n</NnetExample> ";
+    const LATTICE: &str = "\n0 1 3 1.5,-2.25,4_5\n0 1 0 0,1,4_7\n1 2 8 0.5,0.25,9\n2\n\n";
+    let text = |labels: &str| format!("<NnetExample> {labels}{FRAMES}");
+    let discriminative = format!(
+        "<DiscriminativeNnetExample> <Weight> 1 <NumAli> [ 4 5 9 ]\n{LATTICE}<InputFrames> [ 1 2\n 3 4\n 5 6\n ]\n\
+         <LeftContext> 0 <SpkInfo> [ ]\n</DiscriminativeNnetExample> "
+    );
+    let mut all = Vec::new();
+    for labels in ["<Lab1> [ 4 0 ]\n", "<Lab2> 2 2 1 0.5 7 0.5 0 ", "<Labels> 2 1 0.25 3 0.75 "] {
+        let text = text(labels);
+        let value = NnetExampleHolder::read(&mut Input::from_bytes("text", text.as_bytes())).unwrap();
+        all.push(sample::<NnetExampleHolder>("example", &value, true));
+        all.push(sample::<NnetExampleHolder>("example", &value, false));
+        all.push(Sample { name: "example", bytes: text.into_bytes(), read: one::<NnetExampleHolder>, binary: false });
+    }
+    let value =
+        DiscriminativeNnetExampleHolder::read(&mut Input::from_bytes("text", discriminative.as_bytes())).unwrap();
+    let binary = sample::<DiscriminativeNnetExampleHolder>("discriminative example", &value, true);
+    let table = [b"a ".to_vec(), binary.bytes.clone(), b"b ".to_vec(), binary.bytes.clone()].concat();
+    all.push(binary);
+    all.push(sample::<DiscriminativeNnetExampleHolder>("discriminative example", &value, false));
+    all.push(Sample {
+        name: "table of examples",
+        bytes: table,
+        read: archive::<DiscriminativeNnetExampleHolder>,
+        binary: false,
+    });
     all
 }
 
