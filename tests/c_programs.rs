@@ -17,9 +17,9 @@ macro_rules! programs {
 }
 
 programs! {
-    callbacks cases config determinize errors header_only lifecycle log paths prompts reproducible threads words
+    callbacks cases config determinize errors examples header_only lifecycle log paths prompts reproducible
+    threads words
 }
-programs! { callbacks cases config errors examples header_only lifecycle log prompts reproducible threads words }
 
 #[test]
 fn each_program_of_the_folder_is_run() {
