@@ -35,10 +35,10 @@ impl Pool {
         for row in 0..POOL {
             let start = rows.len();
             rows.extend((0..vocab).map(|_| 2.0 * random()));
-            rows[start] = if row % 5 == 0 { 8.0 } else { 14.0 };
+            rows[start] = if row.is_multiple_of(5) { 8.0 } else { 14.0 };
             for _ in 0..3 {
                 let label = 1 + (random() * (vocab - 1) as f32) as usize;
-                rows[start + label.min(vocab - 1)] = if row % 5 == 0 { 9.0 + 4.0 * random() } else { 6.0 };
+                rows[start + label.min(vocab - 1)] = if row.is_multiple_of(5) { 9.0 + 4.0 * random() } else { 6.0 };
             }
         }
         Pool { vocab, rows, next: AtomicU64::new(0), inside: AtomicU64::new(0) }
@@ -79,8 +79,9 @@ impl Model for Pool {
             for ((frame, output), scores) in encoder.iter().zip(outputs).zip(scores.chunks_mut(self.vocab)) {
                 // A frame is blank for all histories or for none.
                 let row =
-                    (*frame as usize * 5 + (*output as usize * 25) + usize::from(*frame as usize % 5 != 0)) % POOL;
-                let row = if *frame as usize % 5 == 0 { row / 5 * 5 } else { row };
+                    (*frame as usize * 5 + (*output as usize * 25) + usize::from(!(*frame as usize).is_multiple_of(5)))
+                        % POOL;
+                let row = if (*frame as usize).is_multiple_of(5) { row / 5 * 5 } else { row };
                 scores.copy_from_slice(&self.rows[row * self.vocab..(row + 1) * self.vocab]);
             }
         })

@@ -116,7 +116,7 @@ fn sure(seed: u64, vocab: usize) -> impl Net + Clone {
         fn scores(&self, utterance: usize, frame: usize, history: &[i32]) -> Vec<f32> {
             let mut scores = self.0.scores(utterance, frame, history);
             // A label in each second frame.
-            let label = frame % 2 == 0 && history.len() == frame / 2;
+            let label = frame.is_multiple_of(2) && history.len() == frame / 2;
             let best = (0..self.0.vocab)
                 .filter(|symbol| (*symbol != 0) == label)
                 .max_by(|one, two| scores[*one].total_cmp(&scores[*two]));
@@ -593,7 +593,7 @@ fn calls_out_of_order<F: Face>() {
     }
     F::push(&mut stream, Matrix::dense(&data, 2)).unwrap();
     let found = F::finish(&mut stream).unwrap();
-    assert_eq!(found.list[0].finished, true);
+    assert!(found.list[0].finished);
     assert_eq!(F::finish(&mut stream).unwrap_err().status, Status::KOSHI_E_STATE);
     assert_eq!(F::push(&mut stream, Matrix::dense(&data, 2)).unwrap_err().status, Status::KOSHI_E_STATE);
     let (after, stable) = F::partial(&stream).unwrap();

@@ -71,7 +71,7 @@ impl Model for Hash {
             let seed = *frame as u64 * 2003 + *output as u64 * 59;
             scores.iter_mut().enumerate().for_each(|(label, score)| *score = 4.0 * value(seed + label as u64));
             scores[1 + seed as usize % (VOCAB - 1)] = 7.0;
-            scores[0] = if (*frame as u64 + *output as u64) % 4 == 0 { 3.0 } else { 9.0 };
+            scores[0] = if (*frame as u64 + *output as u64).is_multiple_of(4) { 3.0 } else { 9.0 };
         }
         Ok(())
     }

@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use super::model::Part;
+use super::networks::Transducer;
 use super::stream::Stream;
-use super::transducer::Transducer;
 use crate::error::{Error, Result, try_reserve};
 
 /// Arrays for the model's calls, used again and again.

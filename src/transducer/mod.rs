@@ -20,16 +20,16 @@ mod greedy;
 mod histories;
 mod hypotheses;
 mod model;
+mod networks;
 mod nsc;
 mod score_row;
 mod stream;
 mod traces;
-mod transducer;
 mod tsd;
 
 pub use bias::{Phrase, Phrases};
 pub use config::{SearchKind, TransducerConfig};
 pub use hypotheses::{Hypotheses, Hypothesis};
 pub use model::{Model, Part, ScoreKind, Shape};
+pub use networks::{CallCounts, Transducer};
 pub use stream::{Canceller, Stream, StreamItem, advance};
-pub use transducer::{CallCounts, Transducer};

@@ -26,23 +26,16 @@ pub trait Net: Send + Sync {
     }
 }
 
+/// Log-probabilities of the next label after a history.
+pub type LmScores = fn(&[i32]) -> Vec<f32>;
+
 /// Scores by a closure.
 pub struct Table<F> {
     pub vocab: usize,
     pub blank: i32,
     pub kind: ScoreKind,
     pub scores: F,
-    pub lm: Option<fn(&[i32]) -> Vec<f32>>,
-}
-
-impl<F: Fn(usize, usize, &[i32]) -> Vec<f32> + Send + Sync> Table<F> {
-    /// Natural logs of what the closure gives; blank 0, no language model.
-    pub fn of_probs(vocab: usize, scores: F) -> Table<impl Fn(usize, usize, &[i32]) -> Vec<f32> + Send + Sync> {
-        let logs = move |utterance: usize, frame: usize, history: &[i32]| {
-            scores(utterance, frame, history).into_iter().map(f32::ln).collect()
-        };
-        Table { vocab, blank: 0, kind: ScoreKind::LogProbs, scores: logs, lm: None }
-    }
+    pub lm: Option<LmScores>,
 }
 
 impl<F: Fn(usize, usize, &[i32]) -> Vec<f32> + Send + Sync> Net for Table<F> {
