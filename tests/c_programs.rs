@@ -17,12 +17,8 @@ macro_rules! programs {
 }
 
 programs! {
-<<<<<<< HEAD
-    callbacks cases config determinize errors examples header_only lifecycle log paths prompts reproducible
-    threads words
-=======
-    callbacks cases config determinize errors header_only lifecycle log paths prompts reproducible threads transducer words
->>>>>>> 967ec91 (Transducer: examples in C and over ONNX Runtime, a C program of misuse, no memory in the steady state, a bench)
+    callbacks cases config determinize errors examples header_only lifecycle log paths prompts reproducible threads
+    transducer words
 }
 
 #[test]
