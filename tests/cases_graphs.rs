@@ -24,6 +24,10 @@ over_both_faces! {
     case_b39_files_cut_at_every_byte
 }
 
+over_both_faces_on_gpu! {
+    case_b31_label_past_the_rows
+}
+
 /// Graph A with another input label.
 fn labelled(ilabel: i32) -> VecSource {
     source(Some(0), vec![(INF, vec![arc(ilabel, 1, 0.0, 1)]), (0.0, vec![])])

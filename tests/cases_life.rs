@@ -25,6 +25,15 @@ over_both_faces! {
     case_b54_caller_buffer_overwritten
 }
 
+over_both_faces_on_gpu! {
+    case_b44_options_out_of_range
+    case_b45_defaults_work
+    case_b48_channel_used_again
+    case_b51_create_and_destroy
+    case_b52_lattices_from_many_threads
+    case_b54_caller_buffer_overwritten
+}
+
 /// Every frame any of `columns` labels.
 fn loops(columns: i32) -> VecSource {
     source(Some(0), vec![(0.0, (1..=columns).map(|label| arc(label, label, 0.25, 0)).collect())])

@@ -25,6 +25,15 @@ over_both_faces! {
     case_b30_ties_in_every_lane
 }
 
+over_both_faces_on_gpu! {
+    case_b23_infinite_acoustic_cost
+    case_b24_chunks_and_nan
+    case_b25_no_surviving_tokens
+    case_b26_empty_queues
+    case_b28_stride
+    case_b30_ties_in_every_lane
+}
+
 fn config(search: SearchConfig) -> DecoderConfig {
     DecoderConfig { search, num_lanes: 2, num_threads: 1, ..DecoderConfig::default() }
 }

@@ -29,6 +29,21 @@ over_both_faces! {
     case_b18_epsilons_from_the_start_in_every_channel
 }
 
+over_both_faces_on_gpu! {
+    case_b01_zero_frames
+    case_b02_zero_frames_in_a_batch
+    case_b03_first_arc_of_the_path
+    case_b07_lattice_of_one_state
+    case_b08_empty_and_unconnected_lattices
+    case_b09_batch_of_two
+    case_b10_final_state_lost_by_pruning
+    case_b11_lattice_is_sorted
+    case_b13_no_final_state_active
+    case_b14_finals_only_when_one_is_active
+    case_b15_partial_lattice_can_be_worked_on
+    case_b18_epsilons_from_the_start_in_every_channel
+}
+
 fn config(num_lanes: u32, num_threads: u32, search: SearchConfig) -> DecoderConfig {
     DecoderConfig { search, num_lanes, num_threads, ..DecoderConfig::default() }
 }

@@ -8,7 +8,7 @@ mod face;
 
 use common::graph::{Rng, arc, source};
 use common::reference::{Reference, Stop};
-use face::{C, Face, Fault, Matrix, Rust, Status, graph, results};
+use face::{C, Face, Fault, Gpu, Matrix, Rust, Status, graph, results};
 use koshi::decoder::DecoderConfig;
 use koshi::graph::VecSource;
 use koshi::search::SearchConfig;
@@ -105,25 +105,39 @@ fn check<F: Face>(name: &str, source: &VecSource, search: SearchConfig, data: &[
     }
 }
 
-fn run(seeds: std::ops::Range<u64>, wild: u64) {
+fn run(seeds: std::ops::Range<u64>, wild: u64, check: fn(&str, &VecSource, SearchConfig, &[f32])) {
     for seed in seeds {
         let rng = &mut Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let (source, search) = (random_graph(rng, wild), random_config(rng));
         let data: Vec<f32> =
             (0..5 * COLUMNS).map(|_| if rng.below(12) == 0 { f32::NEG_INFINITY } else { -cost(rng, wild) }).collect();
         let name = format!("seed {seed}, wild {wild}: {source:?} {search:?} {data:?}");
-        check::<Rust>(&name, &source, search, &data);
-        check::<C>(&name, &source, search, &data);
+        check(&name, &source, search, &data);
     }
 }
 
 #[test]
 fn plain_costs_and_tight_bounds() {
-    run(0..3_000, 0);
+    run(0..3_000, 0, check::<Rust>);
+    run(0..3_000, 0, check::<C>);
 }
 
 #[test]
 fn costs_at_the_ends_of_the_range() {
-    run(100_000..103_000, 10);
-    run(200_000..201_500, 50);
+    run(100_000..103_000, 10, check::<Rust>);
+    run(100_000..103_000, 10, check::<C>);
+    run(200_000..201_500, 50, check::<Rust>);
+    run(200_000..201_500, 50, check::<C>);
+}
+
+#[test]
+fn plain_costs_and_tight_bounds_on_the_gpu() {
+    run(0..150, 0, check::<Gpu<Rust>>);
+    run(150..200, 0, check::<Gpu<C>>);
+}
+
+#[test]
+fn costs_at_the_ends_of_the_range_on_the_gpu() {
+    run(100_000..100_100, 10, check::<Gpu<Rust>>);
+    run(200_000..200_100, 50, check::<Gpu<C>>);
 }

@@ -25,6 +25,16 @@ over_both_faces! {
     the_trace_is_pruned_on_the_way
 }
 
+over_both_faces_on_gpu! {
+    a_million_columns
+    states_with_more_arcs_than_the_header_counts
+    epsilon_chains_longer_than_the_header_has_levels
+    tokens_by_the_ten_thousand
+    an_utterance_without_end
+    limits_of_frames_and_channels
+    the_trace_is_pruned_on_the_way
+}
+
 /// Decodes row by row and holds everything to the reference after each.
 fn check<F: Face>(source: &VecSource, search: SearchConfig, rows: Matrix) {
     let config = DecoderConfig { search, num_threads: 1, num_lanes: 1, ..DecoderConfig::default() };

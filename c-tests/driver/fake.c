@@ -63,3 +63,35 @@ int cuGetErrorName(int error, const char **name)
     *name = error == 100 ? "CUDA_ERROR_NO_DEVICE" : NULL;
     return *name == NULL;
 }
+
+/* What is looked up before anything is called, and never called here. */
+#define UNUSED(name) \
+    int name(void);  \
+    int name(void)   \
+    {                \
+        return 999;  \
+    }
+UNUSED(cuDevicePrimaryCtxRetain)
+UNUSED(cuDevicePrimaryCtxRelease_v2)
+UNUSED(cuCtxGetCurrent)
+UNUSED(cuCtxSetCurrent)
+UNUSED(cuMemGetInfo_v2)
+UNUSED(cuMemAlloc_v2)
+UNUSED(cuMemFree_v2)
+UNUSED(cuMemHostAlloc)
+UNUSED(cuMemFreeHost)
+UNUSED(cuMemcpyHtoDAsync_v2)
+UNUSED(cuMemcpyDtoHAsync_v2)
+UNUSED(cuMemsetD8Async)
+UNUSED(cuStreamCreate)
+UNUSED(cuStreamDestroy_v2)
+UNUSED(cuStreamSynchronize)
+UNUSED(cuStreamWaitEvent)
+UNUSED(cuEventCreate)
+UNUSED(cuEventDestroy_v2)
+UNUSED(cuEventRecord)
+UNUSED(cuEventElapsedTime)
+UNUSED(cuModuleLoadData)
+UNUSED(cuModuleUnload)
+UNUSED(cuModuleGetFunction)
+UNUSED(cuLaunchKernel)

@@ -7,23 +7,10 @@ use std::time::Instant;
 use crate::error::{Error, Result, try_reserve};
 use crate::graph::{Graph, HAS_EPSILONS};
 use crate::lattice::{Path, RawLattice};
-use crate::search::{
-    Backpointers, EPSILON, Emission, Ends, LaneChannel, Place, Rows, SearchConfig, SearchStats, Step, Trace, best_path,
-    scale_row, stable_words,
-};
+use crate::search::{Emission, History, LaneChannel, Rows, SearchConfig, SearchStats, TimeStart, Token, scale_row};
 
-use super::backward::{Room, Windows, move_to_trace};
 use super::expand::{Emitters, expand};
 use super::frame::{Scratch, settle};
-use super::window::{TimeStart, Token, Window};
-
-/// Times after which a window counts as full, whatever its links: their rows take memory too.
-const MOST_TIMES: usize = 50;
-/// Scores after which a window counts as full: with a million columns fifty rows would be 200 MB.
-const MOST_SCORES: usize = 1 << 20;
-/// Times before which a window is not full: with fewer, the backward pass would see too little
-/// of the future to drop much.
-const LEAST_TIMES: usize = 8;
 
 /// What all channels of a decoder share.
 #[derive(Debug)]
@@ -39,13 +26,7 @@ pub struct CpuChannel {
     /// Tokens of the last time that emit.
     emitters: Emitters,
     next_beam: f32,
-    /// Least cost of the last time, before it was subtracted.
-    least: f32,
-    older: Window,
-    younger: Window,
-    /// Places in the trace of the tokens of its last time.
-    boundary: Vec<u32>,
-    trace: Trace,
+    history: History,
     stats: SearchStats,
 }
 
@@ -55,11 +36,7 @@ impl CpuChannel {
             shared,
             emitters: Emitters::default(),
             next_beam: f32::INFINITY,
-            least: 0.0,
-            older: Window::default(),
-            younger: Window::default(),
-            boundary: Vec::new(),
-            trace: Trace::default(),
+            history: History::default(),
             stats: SearchStats::default(),
         }
     }
@@ -70,10 +47,7 @@ impl CpuChannel {
         if self.memory() as u64 > shared.config.memory_limit {
             *self = CpuChannel::new(Arc::clone(&shared));
         }
-        self.older.clear();
-        self.younger.clear();
-        self.boundary.clear();
-        self.trace.clear();
+        self.history.clear();
         self.emitters.clear();
         self.stats = SearchStats::default();
         scratch.candidates.clear();
@@ -107,7 +81,7 @@ impl CpuChannel {
             return Err(overflow(graph, scratch, row, frame));
         }
         let theta = (found.best + self.next_beam).min(f32::MAX);
-        self.make_room(&shared, scratch)?;
+        self.history.make_room(graph, config, &mut scratch.backward)?;
         self.take_time(&shared, Some(frame), theta, row, scratch)?;
         self.stats.frames += 1;
         self.stats.arcs += found.arcs;
@@ -124,10 +98,10 @@ impl CpuChannel {
         row: &[f32],
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let start = self.younger.end();
+        let start = self.history.younger.end();
         let outcome = self.try_take_time(shared, frame, theta, row, scratch, start);
         if outcome.is_err() {
-            self.younger.cut(start);
+            self.history.younger.cut(start);
             scratch.levels.clear();
         }
         outcome
@@ -143,10 +117,10 @@ impl CpuChannel {
         start: TimeStart,
     ) -> Result<()> {
         let (graph, config) = (&*shared.graph, &shared.config);
-        try_reserve(&mut self.younger.starts, 1, "times")?;
-        try_reserve(&mut self.younger.rows, row.len(), "rows")?;
-        let settled = settle(graph, config, frame, theta, scratch, &mut self.younger)?;
-        let tokens = &self.younger.tokens[start.tokens..];
+        try_reserve(&mut self.history.younger.starts, 1, "times")?;
+        try_reserve(&mut self.history.younger.rows, row.len(), "rows")?;
+        let settled = settle(graph, config, frame, theta, scratch, &mut self.history.younger)?;
+        let tokens = &self.history.younger.tokens[start.tokens..];
         let least = least_of(tokens.iter().map(|token| token.alpha));
         if least == f32::NEG_INFINITY {
             return Err(Error::Limit(format!(
@@ -158,17 +132,17 @@ impl CpuChannel {
         scratch.room.clear();
         try_reserve(&mut scratch.room, tokens.len(), "selection")?;
         let emission = Emission::of(above, config, &mut scratch.room);
-        self.emitters.take(&self.younger.states[start.tokens..], tokens, least, emission.cutoff)?;
+        self.emitters.take(&self.history.younger.states[start.tokens..], tokens, least, emission.cutoff)?;
 
-        self.younger.rows.extend_from_slice(row);
-        self.younger.starts.push(start);
+        self.history.younger.rows.extend_from_slice(row);
+        self.history.younger.starts.push(start);
         self.next_beam = emission.next_beam;
-        self.least = least;
-        let tokens = (self.younger.states.len() - start.tokens) as u64;
+        self.history.least = least;
+        let tokens = (self.history.younger.states.len() - start.tokens) as u64;
         let stats = &mut self.stats;
         stats.tokens += tokens;
         stats.max_tokens = stats.max_tokens.max(tokens);
-        stats.links += (self.younger.links.len() - start.links) as u64;
+        stats.links += (self.history.younger.links.len() - start.links) as u64;
         stats.arcs += settled.arcs;
         stats.max_active_held += u64::from(emission.max_active_held);
         stats.capacity_held += u64::from(settled.capacity_held);
@@ -177,31 +151,6 @@ impl CpuChannel {
                 stats.effective_beam.min(settled.theta - least_of(scratch.candidates.costs.iter().copied()));
         }
         Ok(())
-    }
-
-    /// Prunes when the younger window is full: survivors of the older one move to the trace.
-    fn make_room(&mut self, shared: &Shared, scratch: &mut Scratch) -> Result<()> {
-        let times = self.younger.num_times();
-        let links = self.younger.links.len() as u64 * 2;
-        let young = times < MOST_TIMES && self.younger.rows.len() < MOST_SCORES;
-        if times < LEAST_TIMES || (young && links < u64::from(shared.config.link_budget)) {
-            return Ok(());
-        }
-        if !self.older.is_empty() {
-            let windows = Windows { older: &self.older, younger: &self.younger };
-            move_to_trace(
-                &shared.graph,
-                windows,
-                self.older.num_times(),
-                shared.config.lattice_beam,
-                &mut scratch.backward,
-                &mut self.boundary,
-                &mut self.trace,
-            )?;
-            self.older.clear();
-        }
-        std::mem::swap(&mut self.older, &mut self.younger);
-        self.trace.prune_when_grown(shared.config.lattice_beam)
     }
 
     /// Refuses to go on above the memory limit. Links are pruned as they come, so what is held
@@ -216,57 +165,7 @@ impl CpuChannel {
 
     /// Bytes held, not counting working space.
     pub fn memory(&self) -> usize {
-        self.emitters.memory()
-            + self.older.memory()
-            + self.younger.memory()
-            + self.boundary.capacity() * 4
-            + self.trace.memory()
-    }
-
-    fn windows(&self) -> Windows<'_> {
-        Windows { older: &self.older, younger: &self.younger }
-    }
-
-    /// State ids and costs above the best of the tokens of the last time.
-    fn last_tokens(&self) -> impl ExactSizeIterator<Item = (u32, f32)> + Clone {
-        let windows = self.windows();
-        let (states, tokens) = match windows.num_times().checked_sub(1) {
-            Some(last) => (windows.time(last).states, windows.time(last).tokens),
-            None => (&[][..], &[][..]),
-        };
-        let least = self.least;
-        states.iter().zip(tokens).map(move |(state, token)| (state & !HAS_EPSILONS, token.alpha - least))
-    }
-
-    /// The lattice, by moving everything to the trace and cutting it back afterwards.
-    pub(super) fn lattice_with(&mut self, use_final: bool, room: &mut Room) -> Result<RawLattice> {
-        let config = self.shared.config;
-        let ends = Ends::new(self.last_tokens(), &self.shared.graph, use_final)?;
-        let mark = self.trace.mark();
-        let mut boundary = Vec::new();
-        try_reserve(&mut boundary, self.boundary.len(), "boundary")?;
-        boundary.extend_from_slice(&self.boundary);
-        let windows = Windows { older: &self.older, younger: &self.younger };
-        let moved = move_to_trace(
-            &self.shared.graph,
-            windows,
-            windows.num_times(),
-            config.lattice_beam,
-            room,
-            &mut boundary,
-            &mut self.trace,
-        );
-        let lattice = moved.and_then(|()| {
-            // From places in the window to places in the trace.
-            let sorted = ends.reordered(&boundary)?;
-            self.trace.lattice(&self.shared.graph, &sorted, config.lattice_beam, config.acoustic_scale)
-        });
-        self.trace.cut_back(mark);
-        let lattice = lattice?;
-        if use_final && self.stats.frames == 0 && !lattice.reached_final {
-            return Ok(RawLattice::empty(config.acoustic_scale));
-        }
-        Ok(lattice)
+        self.emitters.memory() + self.history.memory()
     }
 
     /// Advances by all rows, or up to the first that fails.
@@ -341,79 +240,8 @@ impl Emitters {
     }
 }
 
-impl Backpointers for CpuChannel {
-    /// Places are raw in the windows, places of the trace before them.
-    fn best_link(&self, at: Place) -> Option<Step> {
-        let graph = &self.shared.graph;
-        let closed = self.trace.num_times();
-        let Some(in_windows) = at.time.checked_sub(closed) else {
-            let link = self.trace.best_link(at.time, at.token)?;
-            let time = if link.src & EPSILON != 0 { at.time } else { at.time - 1 };
-            let token = link.src & !EPSILON;
-            let state = self.trace.states_at(time)[token as usize];
-            return Some(Step { from: Place { time, token }, state, arc: link.arc, acoustic: link.acoustic });
-        };
-        let time = self.windows().time(in_windows);
-        let alpha = time.tokens[at.token as usize].alpha;
-        let mut best: Option<(u32, Step)> = None;
-        for link in time.incoming(at.token).filter(|link| link.cost == alpha) {
-            let raw = link.src & !EPSILON;
-            let (from, state) = if link.src & EPSILON != 0 {
-                (Place { time: at.time, token: raw }, time.states[raw as usize])
-            } else if in_windows > 0 {
-                let state = self.windows().time(in_windows - 1).states[raw as usize];
-                (Place { time: at.time - 1, token: raw }, state)
-            } else {
-                let place = self.boundary[raw as usize];
-                (Place { time: at.time - 1, token: place }, self.trace.states_at(closed - 1)[place as usize])
-            };
-            let state = state & !HAS_EPSILONS;
-            let file_arc = graph.file_arc(state, link.arc);
-            if best.is_none_or(|(least, _)| file_arc < least) {
-                let epsilon = link.src & EPSILON != 0;
-                let acoustic = if epsilon { 0.0 } else { time.acoustic_cost(graph, state, link.arc) };
-                best = Some((file_arc, Step { from, state, arc: link.arc, acoustic }));
-            }
-        }
-        best.map(|(_, step)| step)
-    }
-}
-
 impl CpuChannel {
-    fn last_time(&self) -> Option<usize> {
-        (self.trace.num_times() + self.windows().num_times()).checked_sub(1)
-    }
-
-    pub(super) fn best_path_now(&self, use_final: bool) -> Result<Path> {
-        let graph = &self.shared.graph;
-        let config = &self.shared.config;
-        let ends = Ends::new(self.last_tokens(), graph, use_final)?;
-        let end = ends.best(self.last_tokens().map(|(state, _)| state));
-        let empty = use_final && self.stats.frames == 0 && !ends.reached_final;
-        match (self.last_time(), end) {
-            (Some(time), Some(token)) if !empty => {
-                let place = Place { time, token: token as u32 };
-                let mut path = best_path(self, graph, place, ends.final_costs[token], config.acoustic_scale)?;
-                path.reached_final = ends.reached_final;
-                Ok(path)
-            }
-            _ => Ok(Path { acoustic_scale: config.acoustic_scale, ..Path::default() }),
-        }
-    }
-
-    pub(super) fn stable_words_now(&self) -> Result<usize> {
-        let Some(time) = self.last_time() else { return Ok(0) };
-        let alive = self.emitters.tokens.iter().map(|&token| Place { time, token });
-        stable_words(self, &self.shared.graph, alive)
-    }
-
-    pub(super) fn final_cost_above_best(&self) -> f32 {
-        let graph = &self.shared.graph;
-        let totals = self.last_tokens().map(|(state, cost)| cost + graph.final_cost(state));
-        totals.fold(f32::INFINITY, f32::min)
-    }
-
-    pub(super) fn mark_columns_needed(&self, needed: &mut [bool]) {
+    fn mark_columns_needed(&self, needed: &mut [bool]) {
         for &state in &self.emitters.states {
             let view = self.shared.graph.state(state);
             for place in 0..view.header.n_emit {
@@ -424,8 +252,8 @@ impl CpuChannel {
         }
     }
 
-    pub(super) fn stats_now(&self) -> SearchStats {
-        SearchStats { trace_links: self.trace.num_links() as u64, memory: self.memory() as u64, ..self.stats }
+    fn stats_now(&self) -> SearchStats {
+        SearchStats { trace_links: self.history.trace_links() as u64, memory: self.memory() as u64, ..self.stats }
     }
 }
 
@@ -451,20 +279,23 @@ impl LaneChannel for LentChannel {
     }
 
     fn final_relative_cost(&self) -> f32 {
-        self.channel.final_cost_above_best()
+        self.channel.history.final_relative_cost(&self.channel.shared.graph)
     }
 
     fn best_path(&self, use_final: bool) -> Result<Path> {
-        self.channel.best_path_now(use_final)
+        let Shared { graph, config } = &*self.channel.shared;
+        self.channel.history.best_path(graph, config, use_final)
     }
 
     fn stable_words(&self) -> Result<usize> {
-        self.channel.stable_words_now()
+        let CpuChannel { shared, emitters, history, .. } = &self.channel;
+        history.stable_words(&shared.graph, emitters.tokens.iter().copied())
     }
 
     fn lattice(&mut self, use_final: bool) -> Result<RawLattice> {
         let mut scratch = self.scratches.take()?;
-        self.channel.lattice_with(use_final, &mut scratch.backward)
+        let CpuChannel { shared, history, .. } = &mut self.channel;
+        history.lattice(&shared.graph, &shared.config, use_final, &mut scratch.backward)
     }
 
     fn stats(&self) -> SearchStats {

@@ -2,12 +2,11 @@
 
 use crate::error::{Error, Result, try_reserve};
 use crate::graph::{Graph, HAS_EPSILONS, Header};
-use crate::search::{EPSILON, SearchConfig, largest_fitting};
+use crate::search::{EPSILON, Link, NO_LINK, Room, SearchConfig, Token, Window, largest_fitting};
 
 use super::expand::Candidates;
 use super::hash::StateHash;
 use super::levels::LevelQueue;
-use super::window::{Link, NONE, Token, Window};
 
 /// Working space of a thread while it advances a channel. Nothing of a channel is kept in it
 /// between frames.
@@ -19,7 +18,7 @@ pub(super) struct Scratch {
     pub levels: LevelQueue,
     /// For selections.
     pub room: Vec<f32>,
-    pub backward: super::backward::Room,
+    pub backward: Room,
 }
 
 impl Scratch {
@@ -30,7 +29,7 @@ impl Scratch {
             row_costs: Vec::new(),
             levels: LevelQueue::new(max_level)?,
             room: Vec::new(),
-            backward: super::backward::Room::default(),
+            backward: Room::default(),
         })
     }
 
@@ -101,7 +100,7 @@ pub(super) fn settle(
         }
         if frame.is_none() {
             window.links.truncate(end.links);
-            window.tokens[end.tokens].head = NONE;
+            window.tokens[end.tokens].head = NO_LINK;
         }
         arcs += close(graph, theta, scratch, window, end.tokens)?;
 
@@ -164,7 +163,7 @@ fn insert(graph: &Graph, theta: f32, scratch: &mut Scratch, window: &mut Window)
             }
             // Written always, counted if the state is new.
             states_end.add(tokens).write(dst);
-            tokens_end.add(tokens).write(Token { alpha: f32::INFINITY, head: NONE });
+            tokens_end.add(tokens).write(Token { alpha: f32::INFINITY, head: NO_LINK });
             let (token, new) = hash.find_or_insert(dst & !HAS_EPSILONS, tokens as u32);
             tokens += usize::from(new);
             let record = &mut *tokens_end.add(token as usize);
@@ -214,7 +213,7 @@ fn close(graph: &Graph, theta: f32, scratch: &mut Scratch, window: &mut Window, 
             let to_at = first_token + to as usize;
             if new {
                 window.states.push(dst);
-                window.tokens.push(Token { alpha: cost, head: NONE });
+                window.tokens.push(Token { alpha: cost, head: NO_LINK });
                 if dst & HAS_EPSILONS != 0 {
                     scratch.levels.push(Header::unpack(words, dst & !HAS_EPSILONS).level, to)?;
                 }

@@ -10,7 +10,7 @@ use crate::error::{Error, Result, try_reserve};
 use crate::float_env::FloatEnv;
 use crate::graph::Graph;
 use crate::quiet::Quiet;
-use crate::search::{LaneWork, Lanes, SearchConfig};
+use crate::search::{Holds, LaneWork, Lanes, SearchConfig};
 
 use super::channel::{CpuChannel, LentChannel, Shared};
 use super::frame::Scratch;
@@ -135,7 +135,11 @@ impl CpuLanes {
         self.scratches.memory()
     }
 
-    fn advance_one(&self, work: &mut LaneWork<'_, LentChannel>) {
+    fn advance_one<H: Holds<LentChannel>>(&self, work: &mut LaneWork<'_, H>) {
+        let Some(LentChannel { channel, .. }) = work.channel.held() else {
+            work.result = Err(Error::Internal("the channel is of another backend".into()));
+            return;
+        };
         let _env = FloatEnv::enter();
         let mut scratch = match self.scratches.take() {
             Ok(scratch) => scratch,
@@ -144,7 +148,7 @@ impl CpuLanes {
                 return;
             }
         };
-        work.result = work.channel.channel.advance(work.rows, work.cancelled, &mut scratch);
+        work.result = channel.advance(work.rows, work.cancelled, &mut scratch);
     }
 }
 
@@ -156,7 +160,7 @@ impl Lanes for CpuLanes {
         Ok(LentChannel { channel, scratches: Arc::clone(&self.scratches) })
     }
 
-    fn advance(&self, batch: &mut [LaneWork<'_, LentChannel>]) {
+    fn advance<H: Holds<LentChannel>>(&self, batch: &mut [LaneWork<'_, H>]) {
         match &self.pool {
             Some(pool) if batch.len() > 1 => {
                 pool.install(|| batch.par_iter_mut().with_max_len(1).for_each(|work| self.advance_one(work)));

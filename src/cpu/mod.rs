@@ -2,18 +2,16 @@
 //!
 //! A frame takes two passes: all candidates of all emitting tokens under a running bound
 //! (`expand`), then those within the exact theta into a state hash, as tokens and links
-//! (`frame`), which are closed under epsilon arcs by level (`levels`). Links of the last times
-//! stay raw in two `window`s; a `backward` pass moves what survives to the trace.
+//! (`frame`), which are closed under epsilon arcs by level (`levels`). They go to the channel's
+//! `search::History`, where what survives moves to the trace.
 //! Working space belongs to the thread (`lanes`), tokens and links to the `channel`.
 
-mod backward;
 mod channel;
 mod expand;
 mod frame;
 mod hash;
 mod lanes;
 mod levels;
-mod window;
 
 pub use channel::LentChannel;
 pub use lanes::CpuLanes;

@@ -3,14 +3,15 @@
 //! cudarc panics when the driver library or a single symbol of it is missing, even while
 //! printing an error. So nothing of it is called before this probe has seen, in this order:
 //! that the library can be loaded, that each symbol which Koshi calls is there, that
-//! `cuInit` succeeds. The probe itself calls through plain integers: a driver newer than
-//! cudarc's tables may answer codes that its enums do not have.
+//! `cuInit` succeeds. Calls go through a table of our own (`api`).
 
-use std::ffi::{CStr, c_char, c_int, c_uint};
+use std::ffi::{c_char, c_int};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cudarc::driver::sys;
+
+use super::api::Api;
 
 /// A GPU, as its driver describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,11 +28,16 @@ pub struct DeviceInfo {
     pub driver_version: u32,
 }
 
+/// A driver that works, and its devices.
+struct Found {
+    api: Api,
+    devices: Vec<DeviceInfo>,
+}
+
 /// The GPUs that can be used, or why there are none. The driver is asked once a process.
 pub fn devices() -> Result<&'static [DeviceInfo], &'static str> {
-    static FOUND: OnceLock<Result<Vec<DeviceInfo>, String>> = OnceLock::new();
     static TOLD: AtomicBool = AtomicBool::new(false);
-    let found = FOUND.get_or_init(probe).as_deref().map_err(String::as_str);
+    let found = found().map(|found| found.devices.as_slice());
     // Not while the answer is being made: a log callback may ask for it too.
     if !TOLD.swap(true, Ordering::Relaxed) {
         match found {
@@ -42,12 +48,23 @@ pub fn devices() -> Result<&'static [DeviceInfo], &'static str> {
     found
 }
 
-fn probe() -> Result<Vec<DeviceInfo>, String> {
+/// The driver's functions, or why they are not usable.
+pub(super) fn api() -> Result<&'static Api, &'static str> {
+    found().map(|found| &found.api)
+}
+
+fn found() -> Result<&'static Found, &'static str> {
+    static FOUND: OnceLock<Result<Found, String>> = OnceLock::new();
+    FOUND.get_or_init(probe).as_ref().map_err(String::as_str)
+}
+
+fn probe() -> Result<Found, String> {
     // SAFETY: loads the driver library, whose initialisers are the vendor's; nothing is called.
     if !unsafe { sys::is_culib_present() } {
         return Err("the CUDA driver library (libcuda) could not be loaded; is an NVIDIA driver installed?".into());
     }
-    let driver = Driver::load()?;
+    let api = Api::load()?;
+    let driver = Driver { api: &api };
     driver.init()?;
     let version = driver.version()?;
     if version < OLDEST_DRIVER {
@@ -55,7 +72,7 @@ fn probe() -> Result<Vec<DeviceInfo>, String> {
     }
     let count = driver.count()?;
     let devices: Vec<DeviceInfo> = (0..count).map(|at| driver.device(at, version)).collect::<Result<_, _>>()?;
-    if devices.is_empty() { Err("the driver reports no CUDA device".into()) } else { Ok(devices) }
+    if devices.is_empty() { Err("the driver reports no CUDA device".into()) } else { Ok(Found { api, devices }) }
 }
 
 /// cudarc is built for the symbols of this version.
@@ -66,86 +83,44 @@ fn version_text(version: c_int) -> String {
 }
 
 /// The driver's own integers; the names are those of `cuda.h`.
-const CUDA_SUCCESS: c_int = 0;
 const MULTIPROCESSOR_COUNT: c_int = 16;
 const COMPUTE_CAPABILITY_MAJOR: c_int = 75;
 const COMPUTE_CAPABILITY_MINOR: c_int = 76;
 const NAME_LENGTH: usize = 256;
 
-/// The calls that the probe makes.
-struct Driver {
-    init: unsafe extern "C" fn(flags: c_uint) -> c_int,
-    driver_version: unsafe extern "C" fn(version: *mut c_int) -> c_int,
-    device_count: unsafe extern "C" fn(count: *mut c_int) -> c_int,
-    device_get: unsafe extern "C" fn(device: *mut c_int, ordinal: c_int) -> c_int,
-    device_name: unsafe extern "C" fn(name: *mut c_char, len: c_int, device: c_int) -> c_int,
-    device_memory: unsafe extern "C" fn(bytes: *mut usize, device: c_int) -> c_int,
-    device_attribute: unsafe extern "C" fn(value: *mut c_int, attribute: c_int, device: c_int) -> c_int,
-    error_name: unsafe extern "C" fn(error: c_int, name: *mut *const c_char) -> c_int,
+/// The questions that the probe asks.
+struct Driver<'a> {
+    api: &'a Api,
 }
 
-/// A function of the driver library, which is never unloaded.
-///
-/// # Safety
-/// `F` is the type of the C function `name`.
-unsafe fn symbol<F: Copy>(name: &CStr) -> Result<F, String> {
-    // SAFETY: the library is present, so this does not panic; the type is the caller's promise.
-    let found = unsafe { sys::culib().get::<F>(name.to_bytes_with_nul()) };
-    found.map(|function| *function).map_err(|_| format!("the CUDA driver library lacks {}", name.to_string_lossy()))
-}
-
-impl Driver {
-    fn load() -> Result<Driver, String> {
-        // SAFETY: types as declared in cuda.h, with enums as the ints that they are.
-        unsafe {
-            Ok(Driver {
-                init: symbol(c"cuInit")?,
-                driver_version: symbol(c"cuDriverGetVersion")?,
-                device_count: symbol(c"cuDeviceGetCount")?,
-                device_get: symbol(c"cuDeviceGet")?,
-                device_name: symbol(c"cuDeviceGetName")?,
-                device_memory: symbol(c"cuDeviceTotalMem_v2")?,
-                device_attribute: symbol(c"cuDeviceGetAttribute")?,
-                error_name: symbol(c"cuGetErrorName")?,
-            })
-        }
-    }
-
+impl Driver<'_> {
     fn check(&self, code: c_int, call: &str) -> Result<(), String> {
-        if code == CUDA_SUCCESS {
-            return Ok(());
-        }
-        let mut name: *const c_char = std::ptr::null();
-        // SAFETY: writes a pointer to a text of the driver's own, or null.
-        let known = unsafe { (self.error_name)(code, &raw mut name) } == CUDA_SUCCESS && !name.is_null();
-        // SAFETY: the driver's texts are static and end with NUL.
-        let name = if known { unsafe { CStr::from_ptr(name) }.to_string_lossy() } else { "unknown error".into() };
-        Err(format!("{call} answered {code} ({name})"))
+        self.api.check(code, call)
     }
 
     fn init(&self) -> Result<(), String> {
         // SAFETY: takes a number.
-        self.check(unsafe { (self.init)(0) }, "cuInit")
+        self.check(unsafe { (self.api.init)(0) }, "cuInit")
     }
 
     fn version(&self) -> Result<c_int, String> {
         let mut version = 0;
         // SAFETY: writes one int.
-        self.check(unsafe { (self.driver_version)(&raw mut version) }, "cuDriverGetVersion")?;
+        self.check(unsafe { (self.api.driver_version)(&raw mut version) }, "cuDriverGetVersion")?;
         Ok(version)
     }
 
     fn count(&self) -> Result<c_int, String> {
         let mut count = 0;
         // SAFETY: writes one int.
-        self.check(unsafe { (self.device_count)(&raw mut count) }, "cuDeviceGetCount")?;
+        self.check(unsafe { (self.api.device_count)(&raw mut count) }, "cuDeviceGetCount")?;
         Ok(count)
     }
 
     fn attribute(&self, device: c_int, attribute: c_int) -> Result<u32, String> {
         let mut value = 0;
         // SAFETY: writes one int.
-        let code = unsafe { (self.device_attribute)(&raw mut value, attribute, device) };
+        let code = unsafe { (self.api.device_attribute)(&raw mut value, attribute, device) };
         self.check(code, "cuDeviceGetAttribute")?;
         Ok(u32::try_from(value).unwrap_or(0))
     }
@@ -153,12 +128,12 @@ impl Driver {
     fn device(&self, ordinal: c_int, version: c_int) -> Result<DeviceInfo, String> {
         let (mut device, mut bytes, mut name) = (0, 0usize, [0 as c_char; NAME_LENGTH]);
         // SAFETY: writes one int.
-        self.check(unsafe { (self.device_get)(&raw mut device, ordinal) }, "cuDeviceGet")?;
+        self.check(unsafe { (self.api.device_get)(&raw mut device, ordinal) }, "cuDeviceGet")?;
         // SAFETY: writes at most the given number of chars, with a NUL.
-        let code = unsafe { (self.device_name)(name.as_mut_ptr(), NAME_LENGTH as c_int, device) };
+        let code = unsafe { (self.api.device_name)(name.as_mut_ptr(), NAME_LENGTH as c_int, device) };
         self.check(code, "cuDeviceGetName")?;
         // SAFETY: writes one size_t.
-        self.check(unsafe { (self.device_memory)(&raw mut bytes, device) }, "cuDeviceTotalMem")?;
+        self.check(unsafe { (self.api.device_memory)(&raw mut bytes, device) }, "cuDeviceTotalMem")?;
         let name: Vec<u8> = name.iter().map(|letter| *letter as u8).take_while(|letter| *letter != 0).collect();
         Ok(DeviceInfo {
             name: String::from_utf8_lossy(&name).into_owned(),

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::cuda::DeviceRows;
 use crate::error::{Error, Result, try_reserve};
 use crate::lattice::{Path, RawLattice};
-use crate::search::{LaneChannel, LaneWork, Rows, SearchStats};
+use crate::search::{LaneWork, Rows, SearchStats};
 
 use super::Decoder;
 use super::backend::BackendChannel;
@@ -102,7 +103,7 @@ impl Channel {
         self.state = ChannelState::New;
         self.failure = None;
         self.cancelled.store(false, Ordering::Relaxed);
-        self.lane.begin()?;
+        self.lane.lane_mut().begin()?;
         self.state = ChannelState::Open;
         Ok(())
     }
@@ -152,6 +153,29 @@ impl Channel {
         result
     }
 
+    /// The same for rows in the memory of the decoder's GPU; they are not needed afterwards.
+    /// [`Error::Unsupported`] on the CPU.
+    ///
+    /// # Safety
+    /// The rows are there, in memory that the decoder's GPU can read, until the call returns, and
+    /// the stream is a live one of the device's primary context or 0.
+    pub unsafe fn push_device(&mut self, rows: DeviceRows) -> Result<()> {
+        self.check_open()?;
+        if rows.stride < rows.dim {
+            return Err(Error::Shape(format!("stride {} is below the width {}", rows.stride, rows.dim)));
+        }
+        let span = Rows::elements(rows.frames, rows.dim, rows.stride).and_then(|count| count.checked_mul(4));
+        let end = span.and_then(|span| rows.at.checked_add(span as u64));
+        if rows.at % 4 != 0 || end.is_none() || (rows.at == 0 && rows.frames > 0 && rows.dim > 0) {
+            return Err(Error::Argument(format!("{:#x} is not the address of such rows", rows.at)));
+        }
+        let decoder = Arc::clone(&self.decoder);
+        // SAFETY: the caller's promise.
+        let result = unsafe { decoder.backend.push_device(&mut self.lane, rows, &self.cancelled) };
+        self.note(&result);
+        result
+    }
+
     /// Pulls frames from `decodable` while they are ready, at most `max_frames` of them, and
     /// returns how many were searched (Kaldi's `AdvanceDecoding`).
     pub fn advance(&mut self, decodable: &mut dyn Decodable, max_frames: Option<u64>) -> Result<u64> {
@@ -177,7 +201,7 @@ impl Channel {
             self.decoder.graph().check_width(row.len())?;
             // Columns that nothing reads hold what is always allowed.
             row.fill(f32::NEG_INFINITY);
-            let lane = &self.lane;
+            let lane = self.lane.lane();
             decodable.fill_row(frame, &|needed| lane.mark_columns(needed), row)?;
             self.push(Rows::new(row, 1, row.len(), row.len())?)?;
             done += 1;
@@ -201,46 +225,46 @@ impl Channel {
     pub fn num_frames(&self) -> u64 {
         match self.state {
             ChannelState::New => 0,
-            _ => self.lane.num_frames(),
+            _ => self.lane.lane().num_frames(),
         }
     }
 
     /// Whether a token of the last time is final.
     pub fn reached_final(&self) -> Result<bool> {
         self.check_begun()?;
-        Ok(self.lane.reached_final())
+        Ok(self.lane.lane().reached_final())
     }
 
     /// Cost of the best final token above the best token; `+inf` where none is final.
     pub fn final_relative_cost(&self) -> Result<f32> {
         self.check_begun()?;
-        Ok(self.lane.final_relative_cost())
+        Ok(self.lane.lane().final_relative_cost())
     }
 
     /// The best path now: to the best final token if `use_final` and one is reached, else to the best token.
     pub fn best_path(&self, use_final: bool) -> Result<Path> {
         self.check_begun()?;
-        self.lane.best_path(use_final)
+        self.lane.lane().best_path(use_final)
     }
 
     /// The best path to the best token, and how many of its words can no longer change.
     pub fn partial(&self) -> Result<(Path, usize)> {
         self.check_begun()?;
-        let path = self.lane.best_path(false)?;
-        let stable = self.lane.stable_words()?.min(path.olabels.len());
+        let path = self.lane.lane().best_path(false)?;
+        let stable = self.lane.lane().stable_words()?.min(path.olabels.len());
         Ok((path, stable))
     }
 
     /// The raw lattice now; before `finish` it is what `finish` would give if no more rows came.
     pub fn lattice(&mut self, use_final: bool) -> Result<RawLattice> {
         self.check_begun()?;
-        self.lane.lattice(use_final)
+        self.lane.lane_mut().lattice(use_final)
     }
 
     /// Counts since `begin`.
     pub fn stats(&self) -> Result<SearchStats> {
         self.check_begun()?;
-        Ok(self.lane.stats())
+        Ok(self.lane.lane().stats())
     }
 }
 

@@ -80,9 +80,14 @@ impl Decoder {
         self.open_channels.load(Ordering::Relaxed)
     }
 
-    /// Bytes of idle working space.
+    /// Bytes of working space that no channel uses now; on a GPU, all that its lanes take.
     pub fn memory(&self) -> usize {
         self.backend.memory()
+    }
+
+    /// Seconds that the launches so far took, stage by stage; `None` on the CPU.
+    pub fn stage_seconds(&self) -> Option<crate::cuda::StageSeconds> {
+        self.backend.stage_seconds()
     }
 
     /// A new channel; [`Error::Limit`] when `max_channels` exist.

@@ -1,5 +1,6 @@
 //! Channels: one utterance after another, from rows to words and lattices.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 
 use super::arg;
@@ -12,6 +13,7 @@ use super::guard;
 use super::lattice::koshi_lattice;
 use super::path::koshi_path;
 use super::registry::{self, Kind, Opaque};
+use crate::cuda::DeviceRows;
 use crate::decoder::{Canceller, Channel};
 use crate::error::Result;
 use crate::lattice::Lattice;
@@ -124,6 +126,28 @@ pub unsafe extern "C" fn koshi_channel_push(
         // SAFETY: the header's promise on rows.
         let rows = unsafe { self::rows(rows, frames, dim, stride) }?;
         object.channel.write()?.push(rows)
+    })
+}
+
+/// The same as koshi_channel_push for `frames` rows in the memory of the decoder's GPU: `rows` is the
+/// address of the first element, a CUdeviceptr. They are read behind the work that `stream` holds so far:
+/// a CUstream of the device's primary context, or NULL for its default stream. The call returns when they
+/// have been searched. KOSHI_E_UNSUPPORTED where the decoder computes on the CPU; KOSHI_E_DEVICE names
+/// what the driver answered.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_channel_push_device(
+    channel: *mut koshi_channel,
+    rows: u64,
+    frames: usize,
+    dim: usize,
+    stride: usize,
+    stream: *mut c_void,
+    err: *mut *mut koshi_error,
+) -> koshi_status {
+    guard::call(err, || {
+        let rows = DeviceRows { at: rows, frames, dim, stride, stream: stream as usize };
+        // SAFETY: the header's promise on rows and streams.
+        unsafe { object(channel)?.channel.write()?.push_device(rows) }
     })
 }
 

@@ -50,6 +50,13 @@ impl<'a, C> LaneWork<'a, C> {
     }
 }
 
+/// What a channel of one backend is kept in: a caller with several backends keeps them all in one
+/// type, and hands the same batch to any of them.
+pub trait Holds<C>: Send {
+    /// The channel, if it is one of that backend.
+    fn held(&mut self) -> Option<&mut C>;
+}
+
 /// A backend: makes channels and advances them in batches. Channels of a batch are distinct,
 /// and what becomes of one does not depend on the others.
 pub trait Lanes: Send + Sync {
@@ -57,6 +64,7 @@ pub trait Lanes: Send + Sync {
     type Channel: LaneChannel;
     /// A channel that has not begun.
     fn new_channel(&self) -> Result<Self::Channel>;
-    /// Advances all items by all of their rows, or as far as they go.
-    fn advance(&self, batch: &mut [LaneWork<'_, Self::Channel>]);
+    /// Advances all items by all of their rows, or as far as they go. Items whose channel is of
+    /// another backend fail.
+    fn advance<H: Holds<Self::Channel>>(&self, batch: &mut [LaneWork<'_, H>]);
 }

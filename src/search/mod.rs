@@ -6,21 +6,27 @@
 //! `extra = candidate - alpha(dst)`. All of it is IEEE binary32, one rounding an operation.
 
 mod backtrace;
+mod backward;
 mod capacity;
 mod config;
 mod emission;
 mod ends;
+mod history;
 mod lanes;
 mod rows;
 mod stats;
 mod trace;
+mod window;
 
 pub use backtrace::{Backpointers, Place, Step, best_path, stable_words};
+pub use backward::Room;
 pub use capacity::largest_fitting;
 pub use config::SearchConfig;
 pub use emission::Emission;
 pub use ends::Ends;
-pub use lanes::{LaneChannel, LaneWork, Lanes};
-pub use rows::{Rows, scale_row};
+pub use history::History;
+pub use lanes::{Holds, LaneChannel, LaneWork, Lanes};
+pub use rows::{Rows, first_unusable, scale_row};
 pub use stats::SearchStats;
 pub use trace::{EPSILON, Mark, Trace, TraceLink};
+pub use window::{Link, LooseLink, NO_LINK, Time, TimeStart, Token, Window};

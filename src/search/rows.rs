@@ -82,8 +82,15 @@ pub fn scale_row(row: &[f32], scale: f32, frame: u64, costs: &mut [f32]) -> Resu
     if good {
         return Ok(());
     }
-    let column = row.iter().position(|&ll| !usable(ll, -(scale * ll))).unwrap_or(0);
+    let column = first_unusable(row, scale).unwrap_or(0);
     Err(Error::Scores { frame, column, value: row.get(column).copied().unwrap_or(f32::NAN) })
+}
+
+/// The least column of `row` that [`scale_row`] refuses.
+pub fn first_unusable(row: &[f32], scale: f32) -> Option<usize> {
+    // Without a branch first: nearly all rows are good.
+    let good = row.iter().fold(true, |good, &ll| good & usable(ll, -(scale * ll)));
+    if good { None } else { row.iter().position(|&ll| !usable(ll, -(scale * ll))) }
 }
 
 #[inline(always)]

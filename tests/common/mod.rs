@@ -3,6 +3,7 @@
 
 pub mod c;
 pub mod graph;
+pub mod random_search;
 pub mod reference;
 pub mod soft;
 

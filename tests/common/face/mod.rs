@@ -3,6 +3,7 @@
 #![allow(dead_code, unused_imports)] // each test file uses its own part
 
 mod c;
+mod gpu;
 #[path = "../openfst.rs"]
 pub mod openfst;
 mod rust;
@@ -16,6 +17,7 @@ use koshi::search::SearchStats;
 
 use crate::common::graph::arc;
 pub use c::C;
+pub use gpu::Gpu;
 pub use koshi::ffi::koshi_status_code as Status;
 use koshi::graph::VecSource;
 use openfst::Form;
@@ -174,6 +176,19 @@ macro_rules! over_both_faces {
         }
         mod c {
             $(#[test] fn $name() { super::$name::<super::face::C>() })*
+        }
+    };
+}
+
+/// The same over the GPU backend: each face on the software CUDA device.
+#[macro_export]
+macro_rules! over_both_faces_on_gpu {
+    ($($name:ident)*) => {
+        mod rust_gpu {
+            $(#[test] fn $name() { super::$name::<super::face::Gpu<super::face::Rust>>() })*
+        }
+        mod c_gpu {
+            $(#[test] fn $name() { super::$name::<super::face::Gpu<super::face::C>>() })*
         }
     };
 }

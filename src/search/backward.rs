@@ -2,8 +2,8 @@
 
 use crate::error::{Result, try_reserve};
 use crate::graph::{Graph, HAS_EPSILONS, Header};
-use crate::search::{EPSILON, Trace, TraceLink};
 
+use super::trace::{EPSILON, Trace, TraceLink};
 use super::window::{Link, Time, Window};
 
 /// A link that survived, with raw places.
@@ -16,7 +16,7 @@ struct Survivor {
 
 /// Working space of the pass.
 #[derive(Debug, Default)]
-pub(super) struct Room {
+pub struct Room {
     /// Extra costs of the tokens of the time at hand, and of the time before.
     here: Vec<f32>,
     before: Vec<f32>,
@@ -34,6 +34,7 @@ pub(super) struct Room {
 }
 
 impl Room {
+    /// Bytes held.
     pub fn memory(&self) -> usize {
         (self.here.capacity() + self.before.capacity() + self.states.capacity()) * 4
             + (self.places.capacity() + self.places_before.capacity()) * 4

@@ -3,48 +3,72 @@
 //! A channel holds two windows. When the younger is full, a backward pass over both moves
 //! what survives of the older to the trace, and the two change places; buffers are kept.
 
-use crate::error::{Result, try_reserve};
+use super::trace::EPSILON;
+use crate::error::{Error, Result, try_reserve};
 use crate::graph::Graph;
 
 /// No link: the end of a chain.
-pub(super) const NONE: u32 = u32::MAX;
+pub const NO_LINK: u32 = u32::MAX;
 
-/// A link as pass 2 makes it, chained with the others into the same token.
+/// A link as the search makes it, chained with the others into the same token.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Link {
-    /// Source among the tokens of the time before; with `search::EPSILON` of the same time.
+pub struct Link {
+    /// Source among the tokens of the time before; with [`super::EPSILON`] of the same time.
     pub src: u32,
     /// Arc number.
     pub arc: u32,
     /// Candidate cost, before the subtraction of `m`.
     pub cost: f32,
-    /// Next link into the same token, or [`NONE`].
+    /// Next link into the same token, or [`NO_LINK`].
     pub next: u32,
+}
+
+/// A link that names its destination instead of standing in a chain.
+#[derive(Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct LooseLink {
+    /// As in [`Link`].
+    pub src: u32,
+    /// Arc number.
+    pub arc: u32,
+    /// As in [`Link`].
+    pub cost: f32,
+    /// Destination among the tokens of the time.
+    pub dst: u32,
 }
 
 /// A token: its cost, before the subtraction of `m`, and the head of its chain of incoming links.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Token {
+pub struct Token {
+    /// Its cost.
     pub alpha: f32,
+    /// First of its incoming links, or [`NO_LINK`].
     pub head: u32,
 }
 
 /// Where the parts of a time begin.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TimeStart {
+pub struct TimeStart {
+    /// In `states` and `tokens`.
     pub tokens: usize,
+    /// In `links`.
     pub links: usize,
+    /// In `closed`.
     pub closed: usize,
+    /// In `rows`.
     pub row: usize,
 }
 
 /// Raw tokens and links of consecutive times.
 #[derive(Debug, Default)]
-pub(super) struct Window {
+pub struct Window {
+    /// Where each time begins.
     pub starts: Vec<TimeStart>,
     /// Destination word of each token: state id, with `HAS_EPSILONS`.
     pub states: Vec<u32>,
+    /// Cost and links of each token.
     pub tokens: Vec<Token>,
+    /// The links.
     pub links: Vec<Link>,
     /// Tokens with epsilon arcs, by ascending level: the order in which they were closed.
     pub closed: Vec<u32>,
@@ -53,10 +77,12 @@ pub(super) struct Window {
 }
 
 impl Window {
+    /// Times held.
     pub fn num_times(&self) -> usize {
         self.starts.len()
     }
 
+    /// Whether no time is held.
     pub fn is_empty(&self) -> bool {
         self.starts.is_empty()
     }
@@ -115,6 +141,40 @@ impl Window {
         try_reserve(&mut self.links, links, "links")
     }
 
+    /// Appends a time that was made elsewhere: destination words and costs of its tokens, those
+    /// with epsilon arcs by ascending level, its links, and the unscaled row that led to it. On an
+    /// error nothing is changed.
+    pub fn push_time(
+        &mut self,
+        states: &[u32],
+        alphas: &[f32],
+        closed: &[u32],
+        links: &[LooseLink],
+        row: &[f32],
+    ) -> Result<()> {
+        let start = self.end();
+        try_reserve(&mut self.starts, 1, "times")?;
+        try_reserve(&mut self.rows, row.len(), "rows")?;
+        try_reserve(&mut self.closed, closed.len(), "tokens")?;
+        self.reserve(states.len(), links.len())?;
+        if self.links.len() + links.len() >= EPSILON as usize {
+            return Err(Error::Limit("more links between two prunings than 2^31".into()));
+        }
+        self.starts.push(start);
+        self.states.extend_from_slice(states);
+        self.tokens.extend(alphas.iter().map(|&alpha| Token { alpha, head: NO_LINK }));
+        self.closed.extend_from_slice(closed);
+        self.rows.extend_from_slice(row);
+        for &LooseLink { src, arc, cost, dst } in links {
+            let at = self.links.len() as u32;
+            if let Some(token) = self.tokens.get_mut(start.tokens + dst as usize) {
+                self.links.push(Link { src, arc, cost, next: token.head });
+                token.head = at;
+            }
+        }
+        Ok(())
+    }
+
     /// Bytes held.
     pub fn memory(&self) -> usize {
         self.starts.capacity() * size_of::<TimeStart>()
@@ -127,12 +187,16 @@ impl Window {
 
 /// One time of a window.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Time<'a> {
+pub struct Time<'a> {
+    /// Destination words of its tokens.
     pub states: &'a [u32],
+    /// Its tokens.
     pub tokens: &'a [Token],
     /// All links of the window: heads and chains index it.
     pub links: &'a [Link],
+    /// Tokens with epsilon arcs, by ascending level.
     pub closed: &'a [u32],
+    /// The unscaled row.
     pub row: &'a [f32],
 }
 
@@ -150,7 +214,7 @@ impl<'a> Time<'a> {
         let links = self.links;
         let mut next = self.tokens[at as usize].head;
         std::iter::from_fn(move || {
-            let link = *links.get(next as usize)?; // NONE lies past the end
+            let link = *links.get(next as usize)?; // NO_LINK lies past the end
             next = link.next;
             Some(link)
         })

@@ -1,0 +1,203 @@
+// Stage 2: candidates to tokens, and epsilon arcs to the fixpoint, by levels of the graph.
+//
+// A state's slot keeps the least packed (cost, link): its cost, and the link that makes its token.
+// So tokens are numbered by their least link, whatever thread came first.
+#ifndef KOSHI_CLOSURE_CUH
+#define KOSHI_CLOSURE_CUH
+
+#include "lane.cuh"
+#include "select.cuh"
+
+// Enters links `from`.. into the hash.
+static __device__ __forceinline__ void koshi_enter(const KoshiDecode &decode, const KoshiLane &lane, unsigned link,
+                                                   float cost, unsigned word) {
+    const unsigned slot = koshi_slot(lane, decode.hash_slots, word & ~KOSHI_HIGH_BIT);
+    lane.link_slot[link] = slot;
+    koshi_packed_min(&lane.hash_best[slot], cost, link);
+}
+
+// Makes tokens of the states that links `from`.. have found first. Those with epsilon arcs wait.
+static __device__ void koshi_make_tokens(const KoshiDecode &decode, KoshiLane &lane, KoshiShared &shared,
+                                         unsigned from) {
+    for (unsigned tile = from; tile < lane.num_links; tile += KOSHI_TILE) {
+        unsigned made = 0, waits = 0, counts = 0;
+        const unsigned first = tile + threadIdx.x * KOSHI_ITEMS;
+        for (unsigned at = 0; at < KOSHI_ITEMS; at++) {
+            const unsigned link = first + at;
+            if (link < lane.num_links) {
+                const unsigned slot = lane.link_slot[link];
+                // Only one link is the slot's least, so only it asks for the token.
+                if (unsigned(lane.hash_best[slot]) == link && lane.hash_token[slot] == KOSHI_NONE) {
+                    const unsigned wait = lane.link_dst[link] >> 31;
+                    made |= 1u << at;
+                    waits |= wait << at;
+                    counts += 1 + (wait << 16);
+                }
+            }
+        }
+        unsigned totals;
+        const unsigned before = koshi_block_exclusive_sum(counts, &shared.scratch, &totals);
+        unsigned token = lane.num_tokens + (before & 0xffff), waiting = lane.num_waiting + (before >> 16);
+        for (unsigned at = 0; at < KOSHI_ITEMS; at++) {
+            if (made >> at & 1) {
+                const unsigned slot = lane.link_slot[first + at], word = lane.link_dst[first + at];
+                lane.hash_token[slot] = token;
+                lane.token_slot[token] = slot;
+                lane.token_word[token] = word;
+                if (waits >> at & 1) {
+                    lane.wait_level[waiting] = koshi_header(decode.words, word & ~KOSHI_HIGH_BIT).level;
+                    lane.wait_token[waiting] = token;
+                    waiting++;
+                }
+                token++;
+            }
+        }
+        lane.num_tokens += totals & 0xffff;
+        lane.num_waiting += totals >> 16;
+    }
+    __syncthreads();
+}
+
+// Takes the waiting tokens of the least level: `turn`, with the prefix sums of their epsilon arcs.
+// They go to the closed ones. Gives the number of tokens, and of arcs.
+static __device__ unsigned koshi_take_turn(const KoshiDecode &decode, KoshiLane &lane, KoshiShared &shared,
+                                           unsigned *arcs) {
+    unsigned least = KOSHI_NONE;
+    for (unsigned at = threadIdx.x; at < lane.num_waiting; at += KOSHI_THREADS) {
+        least = min(least, lane.wait_level[at]);
+    }
+    const unsigned level = koshi_block_min(least, &shared.scratch);
+    unsigned stay = 0, turn = 0, sum = 0;
+    for (unsigned tile = 0; tile < lane.num_waiting; tile += KOSHI_THREADS) {
+        const unsigned at = tile + threadIdx.x;
+        unsigned token = 0, own = KOSHI_NONE, degree = 0, counts = 0;
+        if (at < lane.num_waiting) {
+            token = lane.wait_token[at];
+            own = lane.wait_level[at];
+            counts = own == level ? 1u << 16 : 1u;
+            if (own == level) {
+                degree = koshi_header(decode.words, lane.token_word[token] & ~KOSHI_HIGH_BIT).n_eps;
+            }
+        }
+        unsigned totals, tile_arcs;
+        const unsigned before = koshi_block_exclusive_sum(counts, &shared.scratch, &totals);
+        const unsigned arcs_before = koshi_block_exclusive_sum(degree, &shared.scratch, &tile_arcs);
+        // All of the tile has been read, and what stays moves to the left.
+        if (counts >> 16) {
+            const unsigned place = turn + (before >> 16);
+            lane.turn[place] = token;
+            lane.turn_first[place] = sum + arcs_before;
+            lane.closed[lane.num_closed + place] = token;
+        } else if (counts) {
+            const unsigned place = stay + (before & 0xffff);
+            lane.wait_level[place] = own;
+            lane.wait_token[place] = token;
+        }
+        stay += totals & 0xffff;
+        turn += totals >> 16;
+        sum += tile_arcs;
+    }
+    __syncthreads();
+    lane.num_waiting = stay;
+    lane.num_closed += turn;
+    *arcs = sum;
+    return turn;
+}
+
+// Makes links of the epsilon arcs of the tokens whose turn it is. False where they do not fit the
+// working memory.
+static __device__ bool koshi_follow(const KoshiDecode &decode, KoshiLane &lane, KoshiShared &shared, unsigned turn,
+                                    unsigned arcs, float theta) {
+    unsigned owner = 0;
+    for (unsigned long long tile = 0; tile < arcs; tile += KOSHI_TILE) {
+        KoshiCandidate found[KOSHI_ITEMS];
+        unsigned keep = 0, within = 0;
+        for (unsigned at = 0; at < KOSHI_ITEMS; at++) {
+            const unsigned long long item = tile + at * KOSHI_THREADS + threadIdx.x;
+            if (item < arcs) {
+                owner = koshi_owner(lane.turn_first, turn, unsigned(item), owner);
+                const unsigned token = lane.turn[owner];
+                const KoshiHeader header = koshi_header(decode.words, lane.token_word[token] & ~KOSHI_HIGH_BIT);
+                const unsigned place = unsigned(item) - lane.turn_first[owner];
+                const size_t columns = decode.wide ? header.n_emit : (size_t(header.n_emit) + 1) / 2;
+                const unsigned *weights = decode.words + header.body + 2 * size_t(header.n_emit) + columns;
+                found[at].cost = koshi_alpha(lane, token) + __uint_as_float(weights[place]);
+                if (found[at].cost <= theta) {
+                    found[at].dst = weights[header.n_eps + place];
+                    found[at].src = token | KOSHI_HIGH_BIT;
+                    found[at].arc = header.first_arc + header.n_emit + place;
+                    keep |= 1u << at;
+                    within++;
+                }
+            }
+        }
+        unsigned count;
+        const unsigned before = koshi_block_exclusive_sum(within, &shared.scratch, &count);
+        if (count > decode.max_links - lane.num_links) {
+            return false;
+        }
+        unsigned link = lane.num_links + before;
+        for (unsigned at = 0; at < KOSHI_ITEMS; at++) {
+            if (keep >> at & 1) {
+                lane.link_src[link] = found[at].src;
+                lane.link_arc[link] = found[at].arc;
+                lane.link_cost[link] = found[at].cost;
+                lane.link_dst[link] = found[at].dst;
+                koshi_enter(decode, lane, link, found[at].cost, found[at].dst);
+                link++;
+            }
+        }
+        lane.num_links += count;
+    }
+    __syncthreads();
+    return true;
+}
+
+// Tokens and links of the candidates, which are all within theta. Adds the epsilon arcs looked at
+// to `looked_at`. False where the working memory does not do.
+static __device__ bool koshi_close(const KoshiDecode &decode, KoshiLane &lane, KoshiShared &shared, float theta,
+                                   unsigned long long *looked_at) {
+    lane.num_tokens = 0;
+    lane.num_waiting = 0;
+    lane.num_closed = 0;
+    for (unsigned link = threadIdx.x; link < lane.num_links; link += KOSHI_THREADS) {
+        koshi_enter(decode, lane, link, lane.link_cost[link], lane.link_dst[link]);
+    }
+    __syncthreads();
+    koshi_make_tokens(decode, lane, shared, 0);
+    while (lane.num_waiting > 0) {
+        unsigned arcs;
+        const unsigned turn = koshi_take_turn(decode, lane, shared, &arcs);
+        *looked_at += arcs;
+        const unsigned from = lane.num_links;
+        if (!koshi_follow(decode, lane, shared, turn, arcs, theta)) {
+            return false;
+        }
+        koshi_make_tokens(decode, lane, shared, from);
+    }
+    return true;
+}
+
+// Empties the slots of the lane's tokens: there are no others in use after koshi_close.
+static __device__ void koshi_empty_hash(const KoshiLane &lane) {
+    for (unsigned token = threadIdx.x; token < lane.num_tokens; token += KOSHI_THREADS) {
+        const unsigned slot = lane.token_slot[token];
+        lane.hash_best[slot] = ~0ull;
+        lane.hash_state[slot] = KOSHI_NONE;
+        lane.hash_token[slot] = KOSHI_NONE;
+    }
+    __syncthreads();
+}
+
+// Empties all of the hash.
+static __device__ void koshi_empty_whole_hash(const KoshiDecode &decode, const KoshiLane &lane) {
+    __syncthreads();
+    for (unsigned slot = threadIdx.x; slot < decode.hash_slots; slot += KOSHI_THREADS) {
+        lane.hash_best[slot] = ~0ull;
+        lane.hash_state[slot] = KOSHI_NONE;
+        lane.hash_token[slot] = KOSHI_NONE;
+    }
+    __syncthreads();
+}
+
+#endif

@@ -1,0 +1,293 @@
+// What a lane works with: the launch's parameters, the lane's own memory, what a frame reports.
+// The structs are laid out the same in src/cuda/layout.rs.
+#ifndef KOSHI_LANE_CUH
+#define KOSHI_LANE_CUH
+
+#include "portable.cuh"
+
+// Threads of a block. Digit tables of the radix select have one entry a thread.
+#define KOSHI_THREADS 256
+// Items that a thread takes of a tile: fewer barriers an item.
+#define KOSHI_ITEMS 4
+#define KOSHI_TILE (KOSHI_THREADS * KOSHI_ITEMS)
+
+#define KOSHI_NONE 0xffffffffu
+// Set in a destination word when the state has epsilon arcs, and in a link's source when that is
+// a token of the same time.
+#define KOSHI_HIGH_BIT 0x80000000u
+#define KOSHI_INFINITY __uint_as_float(0x7f800000u)
+#define KOSHI_LARGEST __uint_as_float(0x7f7fffffu)
+
+// How a lane's launch ended.
+enum KoshiStatus {
+    KOSHI_DONE = 0,
+    // No room in the output for another frame: the host makes room and launches again.
+    KOSHI_OUTPUT_FULL = 1,
+    KOSHI_NO_TOKENS = 2,
+    // A candidate fell to -inf; `detail` is the least such arc.
+    KOSHI_OVERFLOW = 3,
+    // Even the tied best do not fit; `detail` says what: 0 candidates, 1 tokens, 2 links.
+    KOSHI_CAPACITY = 4,
+    // The least token fell to -inf.
+    KOSHI_RANGE = 5,
+    // The closure outgrew the lane's working memory before a capacity could be applied.
+    KOSHI_WORKSPACE = 6,
+};
+
+// Flags of a frame.
+#define KOSHI_MAX_ACTIVE_HELD 1u
+#define KOSHI_CAPACITY_HELD 2u
+
+// What a frame reports.
+struct KoshiFrame {
+    unsigned long long arcs;  // looked at
+    unsigned out;             // word of the lane's output where the frame's begins
+    unsigned tokens;      // handed over
+    unsigned links;       // likewise: within the lattice beam
+    unsigned emitting;    // of these, those of emitting arcs: they come first
+    unsigned all_tokens;  // made
+    unsigned all_links;   // made
+    unsigned closed;     // tokens with epsilon arcs
+    unsigned flags;
+    float theta;   // that held in the end
+    float wide;    // theta before any capacity struck
+    float best;    // least candidate
+    float least;   // least token
+    float cutoff;  // of the next frame
+    float next_beam;
+};
+
+// Words of a link in the output: source, arc, cost, destination token.
+#define KOSHI_LINK_WORDS 4
+
+// Words that a frame's output takes, without the tokens' extra costs behind it.
+static __device__ __forceinline__ unsigned koshi_frame_words(const KoshiFrame &frame) {
+    return 2 * frame.tokens + frame.closed + KOSHI_LINK_WORDS * frame.links;
+}
+
+// What a lane reports.
+struct KoshiResult {
+    unsigned frames;  // done
+    unsigned status;
+    unsigned detail;
+    unsigned out_words;
+};
+
+// What a lane is given.
+struct KoshiInput {
+    unsigned long long emitters;  // word of the input where the emitters' triples begin
+    const float *rows;            // scaled
+    unsigned num_emitters;
+    unsigned frames;
+    unsigned begin;  // 1: the only frame is time 0, without a row
+    float next_beam;
+};
+
+// The launch's parameters.
+struct KoshiDecode {
+    const unsigned *words;  // the graph's blocks
+    const KoshiInput *inputs;
+    const unsigned *input;
+    unsigned *work;
+    unsigned *out;
+    KoshiFrame *frames;
+    KoshiResult *results;
+    unsigned long long work_words;  // a lane's share
+    unsigned long long out_words;
+    unsigned frames_per_lane;
+    unsigned num_columns;
+    unsigned wide;  // columns take 32 bits
+    unsigned start;
+    unsigned max_links;   // that the working memory holds, above all capacities
+    unsigned max_tokens;  // likewise
+    unsigned hash_slots;  // a power of two, above max_tokens
+    unsigned candidate_capacity;
+    unsigned token_capacity;
+    unsigned link_capacity;
+    unsigned max_active;
+    unsigned min_active;
+    float beam;
+    float lattice_beam;
+    float beam_delta;
+    unsigned reserved;
+};
+
+static_assert(sizeof(KoshiFrame) == 64, "layout.rs");
+static_assert(sizeof(KoshiResult) == 16, "layout.rs");
+static_assert(sizeof(KoshiInput) == 32, "layout.rs");
+static_assert(sizeof(KoshiDecode) == 136, "layout.rs");
+
+// What a block shares.
+struct KoshiShared {
+    koshi_block_scratch scratch;
+    unsigned digits[KOSHI_THREADS];
+    unsigned digit;
+    unsigned rank;
+};
+
+// What stage 1 found.
+struct KoshiExpanded {
+    float best;
+    float theta;
+    float wide;  // theta before a capacity struck
+    unsigned arcs;
+    unsigned status;
+    unsigned detail;
+};
+
+// A candidate.
+struct KoshiCandidate {
+    float cost;
+    unsigned dst;
+    unsigned src;
+    unsigned arc;
+};
+
+// A lane's memory and state. Scalars are the same in all threads.
+struct KoshiLane {
+    // State hash: least (cost, link) of the state, its state, its token.
+    unsigned long long *hash_best;
+    unsigned *hash_state;
+    unsigned *hash_token;
+    // Links of the time at hand, candidates of emitting arcs first.
+    unsigned *link_src;
+    unsigned *link_arc;
+    float *link_cost;
+    unsigned *link_dst;  // destination word
+    unsigned *link_slot;
+    // Its tokens: slot and destination word.
+    unsigned *token_slot;
+    unsigned *token_word;
+    // Tokens that emit: state, cost, place; and where their arcs begin among all.
+    unsigned *emitters;
+    unsigned *first;
+    // Tokens that wait for the closure, those whose turn it is, where their arcs begin, those done.
+    unsigned *wait_level;
+    unsigned *wait_token;
+    unsigned *turn;
+    unsigned *turn_first;
+    unsigned *closed;
+    unsigned *out;
+    unsigned num_emitters;
+    unsigned num_links;
+    unsigned num_tokens;
+    unsigned num_waiting;
+    unsigned num_closed;
+    float next_beam;
+};
+
+// The lane's share of the working memory. Its size is `work_words` of src/cuda/layout.rs.
+static __device__ KoshiLane koshi_lane_of(const KoshiDecode &decode, unsigned lane) {
+    KoshiLane it;
+    const size_t links = decode.max_links, tokens = decode.max_tokens, slots = decode.hash_slots;
+    unsigned *at = decode.work + lane * decode.work_words;
+    it.hash_best = reinterpret_cast<unsigned long long *>(at);
+    at += 2 * slots;
+    it.hash_state = at;
+    at += slots;
+    it.hash_token = at;
+    at += slots;
+    it.link_src = at;
+    at += links;
+    it.link_arc = at;
+    at += links;
+    it.link_cost = reinterpret_cast<float *>(at);
+    at += links;
+    it.link_dst = at;
+    at += links;
+    it.link_slot = at;
+    at += links;
+    it.token_slot = at;
+    at += tokens;
+    it.token_word = at;
+    at += tokens;
+    it.emitters = at;
+    at += 3 * tokens;
+    it.first = at;
+    at += tokens + 1;
+    it.wait_level = at;
+    at += tokens;
+    it.wait_token = at;
+    at += tokens;
+    it.turn = at;
+    at += tokens;
+    it.turn_first = at;
+    at += tokens + 1;
+    it.closed = at;
+    it.out = decode.out + lane * decode.out_words;
+    it.num_emitters = 0;
+    it.num_links = 0;
+    it.num_tokens = 0;
+    it.num_waiting = 0;
+    it.num_closed = 0;
+    it.next_beam = 0.0f;
+    return it;
+}
+
+// The header of a state's block (src/graph/blocks.rs).
+struct KoshiHeader {
+    unsigned n_emit;
+    unsigned n_eps;
+    unsigned level;
+    unsigned first_arc;
+    size_t body;  // word behind the header
+};
+
+static __device__ __forceinline__ KoshiHeader koshi_header(const unsigned *words, unsigned state) {
+    KoshiHeader header;
+    const size_t at = size_t(state) * 2;
+    const unsigned packed = words[at];
+    header.first_arc = words[at + 1];
+    if (packed == 0xffffffffu) {
+        header.n_emit = words[at + 2];
+        header.n_eps = words[at + 3];
+        header.level = words[at + 4];
+        header.body = at + 5;
+    } else {
+        header.n_emit = packed & 0xffffu;
+        header.n_eps = packed >> 16 & 0xfffu;
+        header.level = packed >> 28;
+        header.body = at + 2;
+    }
+    return header;
+}
+
+// Which of `count` owners item `item` belongs to: the last whose first item is not past it. `from`
+// is an owner that is not past it either. Doubling steps first: the next item of a thread is near.
+static __device__ __forceinline__ unsigned koshi_owner(const unsigned *first, unsigned count, unsigned item,
+                                                       unsigned from) {
+    unsigned low = from, step = 1;
+    while (step < count - low && first[low + step] <= item) {
+        low += step;
+        step *= 2;
+    }
+    unsigned high = step < count - low ? low + step : count;
+    while (high - low > 1) {
+        const unsigned middle = low + (high - low) / 2;
+        if (first[middle] <= item) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+// The slot of a state in the lane's hash, taken if it is new. There are always free slots.
+static __device__ __forceinline__ unsigned koshi_slot(const KoshiLane &lane, unsigned slots, unsigned state) {
+    unsigned slot = (state * 0x9e3779b1u) >> __clz(int(slots - 1)) & (slots - 1);
+    for (;;) {
+        const unsigned found = atomicCAS(&lane.hash_state[slot], KOSHI_NONE, state);
+        if (found == KOSHI_NONE || found == state) {
+            return slot;
+        }
+        slot = (slot + 1) & (slots - 1);
+    }
+}
+
+// Cost of a token before the subtraction of the least.
+static __device__ __forceinline__ float koshi_alpha(const KoshiLane &lane, unsigned token) {
+    return koshi_float_from_ordered(unsigned(lane.hash_best[lane.token_slot[token]] >> 32));
+}
+
+#endif

@@ -1,0 +1,184 @@
+//! A channel of the GPU lanes: between launches it lives on the host, as the tokens that emit next
+//! and the history of its utterance. So there may be far more channels than lanes.
+
+use std::sync::Arc;
+
+use super::lanes::Shared;
+use super::layout::{CAPACITY_HELD, EMITTER_WORDS, FrameReport, LINK_WORDS, MAX_ACTIVE_HELD};
+use crate::error::{Error, Result, try_reserve};
+use crate::graph::HAS_EPSILONS;
+use crate::lattice::{Path, RawLattice};
+use crate::search::{History, LaneChannel, LooseLink, Room, SearchStats};
+
+/// The search state of one utterance.
+#[derive(Debug)]
+pub struct CudaChannel {
+    shared: Arc<Shared>,
+    /// State, cost above the best, and place of each token that emits next: as the kernel reads them.
+    pub(super) emitters: Vec<u32>,
+    pub(super) next_beam: f32,
+    cutoff: f32,
+    /// Memory ran out in the middle of a launch's output, so that not all tokens of the last time are
+    /// there; the next `begin` mends it.
+    pub(super) broken: bool,
+    pub(super) history: History,
+    pub(super) stats: SearchStats,
+}
+
+/// One time as the device hands it over: a report, and the words behind `report.out`.
+struct Handed<'a> {
+    states: &'a [u32],
+    alphas: &'a [f32],
+    closed: &'a [u32],
+    links: &'a [LooseLink],
+}
+
+impl<'a> Handed<'a> {
+    fn new(report: &FrameReport, words: &'a [u32]) -> Option<Handed<'a>> {
+        let rest = words.get(report.out as usize..)?;
+        let (states, rest) = rest.split_at_checked(report.tokens as usize)?;
+        let (alphas, rest) = rest.split_at_checked(report.tokens as usize)?;
+        let (closed, rest) = rest.split_at_checked(report.closed as usize)?;
+        let links = rest.get(..(report.links as usize).checked_mul(LINK_WORDS)?)?;
+        let (alphas, links) = (bytemuck::cast_slice(alphas), bytemuck::cast_slice(links));
+        Some(Handed { states, alphas, closed, links })
+    }
+}
+
+impl CudaChannel {
+    pub(super) fn new(shared: Arc<Shared>) -> CudaChannel {
+        CudaChannel {
+            shared,
+            emitters: Vec::new(),
+            next_beam: f32::INFINITY,
+            cutoff: f32::INFINITY,
+            broken: false,
+            history: History::default(),
+            stats: SearchStats::default(),
+        }
+    }
+
+    /// Takes the next time in. `row` is the unscaled row that led to it, none for time 0. On an
+    /// error nothing has changed.
+    pub(super) fn take_time(
+        &mut self,
+        report: &FrameReport,
+        words: &[u32],
+        row: Option<&[f32]>,
+        room: &mut Room,
+    ) -> Result<()> {
+        let CudaChannel { shared, history, stats, .. } = self;
+        let handed = Handed::new(report, words);
+        let handed = handed.ok_or_else(|| Error::Device("the GPU reports more than it has written".into()))?;
+        let more = (report.tokens as usize * EMITTER_WORDS).saturating_sub(self.emitters.len());
+        try_reserve(&mut self.emitters, more, "emitting tokens")?;
+        if row.is_some() {
+            history.make_room(&shared.graph, &shared.config, room)?;
+        }
+        history.younger.push_time(handed.states, handed.alphas, handed.closed, handed.links, row.unwrap_or(&[]))?;
+        history.least = report.least;
+        (self.next_beam, self.cutoff) = (report.next_beam, report.cutoff);
+        let tokens = u64::from(report.all_tokens);
+        stats.tokens += tokens;
+        stats.max_tokens = stats.max_tokens.max(tokens);
+        stats.links += u64::from(report.all_links);
+        stats.arcs += report.arcs;
+        stats.max_active_held += u64::from(report.flags & MAX_ACTIVE_HELD != 0);
+        if row.is_some() {
+            stats.frames += 1;
+            stats.effective_beam = stats.effective_beam.min(report.wide - report.best);
+        }
+        if report.flags & CAPACITY_HELD != 0 {
+            stats.capacity_held += 1;
+            stats.effective_beam = stats.effective_beam.min(report.theta - report.best);
+        }
+        Ok(())
+    }
+
+    /// Makes the list of emitting tokens from those of the last time. The room for it was made
+    /// when they were taken in.
+    pub(super) fn choose_emitters(&mut self) {
+        self.emitters.clear();
+        for (place, (state, cost)) in self.history.last_tokens().enumerate() {
+            if cost <= self.cutoff {
+                self.emitters.extend_from_slice(&[state & !HAS_EPSILONS, cost.to_bits(), place as u32]);
+            }
+        }
+    }
+
+    /// Refuses to go on above the memory limit, or where memory has run out.
+    pub(super) fn check_memory(&self) -> Result<()> {
+        if self.broken {
+            let what = "the utterance, which lost part of its output when memory ran out".into();
+            return Err(Error::NoMemory { what, asked: self.memory() as u64 });
+        }
+        let (held, limit) = (self.memory() as u64, self.shared.config.memory_limit);
+        if held > limit {
+            return Err(Error::Limit(format!("the channel holds {held} bytes; its memory_limit is {limit}")));
+        }
+        Ok(())
+    }
+
+    fn memory(&self) -> usize {
+        self.emitters.capacity() * 4 + self.history.memory()
+    }
+
+    fn emitting(&self) -> impl ExactSizeIterator<Item = &[u32]> {
+        self.emitters.chunks_exact(EMITTER_WORDS)
+    }
+}
+
+impl LaneChannel for CudaChannel {
+    /// Time 0 is the same for all channels of a decoder: it was searched when that was made.
+    fn begin(&mut self) -> Result<()> {
+        let shared = Arc::clone(&self.shared);
+        if self.memory() as u64 > shared.config.memory_limit {
+            *self = CudaChannel::new(Arc::clone(&shared));
+        }
+        self.history.clear();
+        self.emitters.clear();
+        self.broken = false;
+        self.stats = SearchStats::default();
+        let (report, words) = shared.time_0()?;
+        self.take_time(report, words, None, &mut Room::default())?;
+        self.choose_emitters();
+        Ok(())
+    }
+
+    fn num_frames(&self) -> u64 {
+        self.stats.frames
+    }
+
+    fn mark_columns(&self, needed: &mut [bool]) {
+        for emitter in self.emitting() {
+            let view = self.shared.graph.state(emitter[0]);
+            for place in 0..view.header.n_emit {
+                if let Some(slot) = needed.get_mut(view.column(place) as usize) {
+                    *slot = true;
+                }
+            }
+        }
+    }
+
+    fn final_relative_cost(&self) -> f32 {
+        self.history.final_relative_cost(&self.shared.graph)
+    }
+
+    fn best_path(&self, use_final: bool) -> Result<Path> {
+        self.history.best_path(&self.shared.graph, &self.shared.config, use_final)
+    }
+
+    fn stable_words(&self) -> Result<usize> {
+        self.history.stable_words(&self.shared.graph, self.emitting().map(|emitter| emitter[2]))
+    }
+
+    fn lattice(&mut self, use_final: bool) -> Result<RawLattice> {
+        let shared = Arc::clone(&self.shared);
+        shared.with_room(|room| self.history.lattice(&shared.graph, &shared.config, use_final, room))
+    }
+
+    fn stats(&self) -> SearchStats {
+        let trace_links = self.history.trace_links() as u64;
+        SearchStats { trace_links, memory: self.memory() as u64, ..self.stats }
+    }
+}

@@ -1,0 +1,336 @@
+//! Lanes on a GPU: batches of channels, chunk after chunk, through one workspace.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+
+use super::channel::CudaChannel;
+use super::context::Context;
+use super::layout::{FrameReport, LaneReport, Plan, status};
+use super::workspace::{DeviceRows, StageSeconds, Workspace};
+use crate::error::{Error, Result, try_reserve};
+use crate::float_env::FloatEnv;
+use crate::graph::Graph;
+use crate::search::{Holds, LaneWork, Lanes, Room, Rows, SearchConfig, first_unusable, scale_row};
+
+/// What all channels of a decoder share.
+pub(super) struct Shared {
+    pub graph: Arc<Graph>,
+    pub config: SearchConfig,
+    /// Time 0, or how it failed.
+    first: (LaneReport, Vec<FrameReport>, Vec<u32>),
+    max_links: u32,
+    rooms: Mutex<Vec<Room>>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Shared")
+    }
+}
+
+impl Shared {
+    /// Report and output of time 0.
+    pub fn time_0(&self) -> Result<(&FrameReport, &[u32])> {
+        let (report, frames, words) = &self.first;
+        match frames.first() {
+            Some(frame) => Ok((frame, words)),
+            None => Err(self.failure(report, 0, None)),
+        }
+    }
+
+    /// Lends working space for a lattice.
+    pub fn with_room<T>(&self, body: impl FnOnce(&mut Room) -> T) -> T {
+        let mut room = self.rooms.lock().pop().unwrap_or_default();
+        let made = body(&mut room);
+        let mut rooms = self.rooms.lock();
+        if try_reserve(&mut rooms, 1, "lattices").is_ok() {
+            rooms.push(room);
+        }
+        made
+    }
+
+    /// Why a lane stopped before `frame`, whose row this is.
+    fn failure(&self, report: &LaneReport, frame: u64, row: Option<&[f32]>) -> Error {
+        let config = &self.config;
+        match (report.status, report.detail) {
+            (status::NO_TOKENS, _) => Error::NoTokens { frame },
+            (status::OVERFLOW, arc) => self.overflow(arc, row.unwrap_or(&[]), frame),
+            (status::CAPACITY, 0) => Error::Capacity { frame, what: "candidates", capacity: config.candidate_capacity },
+            (status::CAPACITY, 1) => Error::Capacity { frame, what: "tokens", capacity: config.token_capacity },
+            (status::CAPACITY, _) => Error::Capacity { frame, what: "links", capacity: config.link_capacity },
+            (status::RANGE, _) => Error::Limit(format!("frame {frame}: costs fall below the range of 32-bit floats")),
+            (status::WORKSPACE, _) => {
+                let capacity = u64::from(self.max_links);
+                Error::Capacity { frame, what: "links before any capacity is applied", capacity }
+            }
+            (other, _) => Error::Device(format!("frame {frame}: a lane ended with status {other}")),
+        }
+    }
+
+    /// Names the frame and column of a candidate that fell to `-inf`.
+    fn overflow(&self, arc: u32, row: &[f32], frame: u64) -> Error {
+        let scaled = |ll: f32| if ll == f32::NEG_INFINITY { f32::INFINITY } else { -(self.config.acoustic_scale * ll) };
+        let least = row.iter().map(|&ll| scaled(ll)).fold(f32::INFINITY, f32::min);
+        let column = row.iter().position(|&ll| scaled(ll) == least).unwrap_or(0);
+        let ilabel = if arc < self.graph.num_arcs() { self.graph.ilabel(arc) } else { 0 };
+        Error::Scores { frame, column, value: row.get(column).copied().unwrap_or(f32::NAN) }
+            .context(format!("an arc with ilabel {ilabel} takes its token's cost below the range of 32-bit floats"))
+    }
+}
+
+/// The GPU backend.
+pub struct CudaLanes {
+    shared: Arc<Shared>,
+    context: Arc<Context>,
+    workspace: Mutex<Workspace>,
+}
+
+impl std::fmt::Debug for CudaLanes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "CudaLanes on GPU {}", self.context.device)
+    }
+}
+
+impl CudaLanes {
+    /// `num_lanes` channels are advanced at once on GPU `device`, from 0. All device memory is
+    /// taken here; [`Error::NoMemory`] says how much was asked for and how much is free.
+    pub fn new(graph: Arc<Graph>, config: SearchConfig, device: u32, num_lanes: u32) -> Result<CudaLanes> {
+        config.check()?;
+        let context = Context::new(device)?;
+        let entered = context.enter()?;
+        let mut workspace = Workspace::new(&context, &graph, &config, num_lanes.max(1))?;
+        let first = search_time_0(&mut workspace)?;
+        drop(entered);
+        let max_links = workspace.plan.max_links;
+        let shared = Arc::new(Shared { graph, config, first, max_links, rooms: Mutex::new(Vec::new()) });
+        Ok(CudaLanes { shared, context, workspace: Mutex::new(workspace) })
+    }
+
+    /// Bytes of device memory that a decoder with `num_lanes` lanes takes, without the graph, which
+    /// takes as much as its [`Graph::words`] once a device.
+    pub fn device_bytes(graph: &Graph, config: &SearchConfig, num_lanes: u32) -> Result<u64> {
+        Ok(Plan::new(graph, config, num_lanes)?.device_bytes())
+    }
+
+    /// Bytes of working space: device memory, and page-locked memory of the host.
+    pub fn memory(&self) -> u64 {
+        self.workspace.lock().memory()
+    }
+
+    /// Seconds that the launches so far took, by the device's clock.
+    pub fn stage_seconds(&self) -> StageSeconds {
+        self.workspace.lock().seconds
+    }
+
+    /// Advances one channel by rows in device memory, behind the work of their stream.
+    ///
+    /// # Safety
+    /// The rows are there, in memory that the decoder's GPU can read, until the call returns, and
+    /// the stream is a live one of the device's primary context or 0.
+    pub unsafe fn push_device(
+        &self,
+        channel: &mut CudaChannel,
+        rows: DeviceRows,
+        cancelled: &AtomicBool,
+    ) -> Result<()> {
+        let _env = FloatEnv::enter();
+        let _entered = self.context.enter()?;
+        let mut workspace = self.workspace.lock();
+        if rows.frames > 0 {
+            self.shared.graph.check_width(rows.dim)?;
+        }
+        let mut rows = rows;
+        while rows.frames > 0 {
+            let frames = self.may_advance(channel, cancelled)?.min(rows.frames);
+            let taken = workspace.take_rows(&DeviceRows { frames, ..rows })?;
+            if let (0, Some((column, value))) = (taken.frames, taken.bad) {
+                return Err(Error::Scores { frame: channel.stats.frames, column, value });
+            }
+            workspace.start();
+            workspace.stage_taken(&channel.emitters, channel.next_beam, taken.frames)?;
+            channel.stats.seconds += workspace.launch()?;
+            workspace.fetch(0)?;
+            let before = channel.stats.frames;
+            self.take_lane(&mut workspace, (0, 0), channel, None)?;
+            rows = rows.behind((channel.stats.frames - before) as usize);
+        }
+        Ok(())
+    }
+
+    /// How many frames the channel may do now.
+    fn may_advance(&self, channel: &CudaChannel, cancelled: &AtomicBool) -> Result<usize> {
+        if cancelled.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        let most = self.shared.config.max_frames;
+        let left = most.saturating_sub(channel.stats.frames);
+        if left == 0 {
+            return Err(Error::Limit(format!("the utterance has reached max_frames, {most}")));
+        }
+        channel.check_memory()?;
+        Ok(usize::try_from(left).unwrap_or(usize::MAX))
+    }
+
+    /// Stages the next rows of an item.
+    fn stage(
+        &self,
+        workspace: &mut Workspace,
+        channel: &CudaChannel,
+        rows: Rows<'_>,
+        cancelled: &AtomicBool,
+    ) -> Result<()> {
+        self.shared.graph.check_width(rows.dim())?;
+        let most = self.may_advance(channel, cancelled)?.min(rows.frames());
+        let (scale, columns) = (self.shared.config.acoustic_scale, workspace.plan.columns);
+        let first = channel.stats.frames;
+        workspace.stage(&channel.emitters, channel.next_beam, most, |costs| {
+            for (at, costs) in costs.chunks_exact_mut(columns).enumerate() {
+                let row = rows.row(at);
+                let (read, others) = row.split_at(columns.min(row.len()));
+                let scaled = scale_row(read, scale, first + at as u64, costs).and_then(|()| {
+                    first_unusable(others, scale).map_or(Ok(()), |column| {
+                        let value = others.get(column).copied().unwrap_or(f32::NAN);
+                        Err(Error::Scores { frame: first + at as u64, column: columns + column, value })
+                    })
+                });
+                match scaled {
+                    Ok(()) => {}
+                    Err(error) if at == 0 => return Err(error),
+                    // The frames before it first.
+                    Err(_) => return Ok(at),
+                }
+            }
+            Ok(costs.len() / columns)
+        })?;
+        Ok(())
+    }
+
+    /// Takes what lane `lane` has done into its channel; `first` is the first lane of the last
+    /// fetch. The rows are those of the host, or else those taken from the device.
+    fn take_lane(
+        &self,
+        workspace: &mut Workspace,
+        (first, lane): (usize, usize),
+        channel: &mut CudaChannel,
+        rows: Option<Rows<'_>>,
+    ) -> Result<()> {
+        let report = workspace.report(lane);
+        let columns = workspace.plan.columns;
+        let mut room = std::mem::take(&mut workspace.room);
+        let (frames, words) = workspace.output(first, lane);
+        let taken = workspace.taken_rows();
+        let row = |at: usize| match rows {
+            Some(rows) => rows.row(at),
+            None => taken.get(at * columns..(at + 1) * columns).unwrap_or(&[]),
+        };
+        let mut outcome = Ok(());
+        for (at, frame) in frames.iter().enumerate() {
+            let row = row(at);
+            outcome = channel.take_time(frame, words, Some(&row[..columns.min(row.len())]), &mut room);
+            if outcome.is_err() {
+                // What came before is there, but of its last time only what this launch's end needs.
+                channel.broken |= at > 0;
+                break;
+            }
+        }
+        let done = frames.len();
+        channel.choose_emitters();
+        let failed = match report.status {
+            status::DONE => None,
+            status::OUTPUT_FULL if done > 0 => None,
+            _ => Some(self.shared.failure(&report, channel.stats.frames, Some(row(done)))),
+        };
+        workspace.room = room;
+        outcome.and(failed.map_or(Ok(()), Err))
+    }
+
+    fn advance_all<H: Holds<CudaChannel>>(
+        &self,
+        workspace: &mut Workspace,
+        batch: &mut [LaneWork<'_, H>],
+    ) -> Result<()> {
+        workspace.done.clear();
+        try_reserve(&mut workspace.done, batch.len(), "batch")?;
+        workspace.done.resize(batch.len(), 0);
+        loop {
+            workspace.start();
+            for (at, work) in batch.iter_mut().enumerate() {
+                if !workspace.has_lane() {
+                    break;
+                }
+                let rest = work.rows.slice(workspace.done[at], usize::MAX);
+                if rest.frames() == 0 || work.result.is_err() {
+                    continue;
+                }
+                work.result = match work.channel.held() {
+                    Some(channel) => self.stage(workspace, channel, rest, work.cancelled),
+                    None => Err(Error::Internal("the channel is of another backend".into())),
+                };
+                if work.result.is_ok() {
+                    workspace.staged.push(at);
+                }
+            }
+            if workspace.staged.is_empty() {
+                return Ok(());
+            }
+            let seconds = workspace.launch()?;
+            let (mut first, mut end) = (0, 0);
+            for lane in 0..workspace.staged.len() {
+                if lane == end {
+                    first = lane;
+                    end = workspace.fetch(lane)?;
+                }
+                let at = workspace.staged[lane];
+                let work = &mut batch[at];
+                let rest = work.rows.slice(workspace.done[at], usize::MAX);
+                let Some(channel) = work.channel.held() else { continue };
+                channel.stats.seconds += seconds;
+                let before = channel.stats.frames;
+                work.result = self.take_lane(workspace, (first, lane), channel, Some(rest));
+                workspace.done[at] += (channel.stats.frames - before) as usize;
+            }
+        }
+    }
+}
+
+/// Time 0 depends on the graph and the options alone.
+fn search_time_0(workspace: &mut Workspace) -> Result<(LaneReport, Vec<FrameReport>, Vec<u32>)> {
+    workspace.start();
+    workspace.stage_begin()?;
+    workspace.launch()?;
+    workspace.fetch(0)?;
+    let report = workspace.report(0);
+    let (frames, words) = workspace.output(0, 0);
+    let (mut kept_frames, mut kept_words) = (Vec::new(), Vec::new());
+    try_reserve(&mut kept_frames, frames.len(), "time 0")?;
+    try_reserve(&mut kept_words, words.len(), "time 0")?;
+    kept_frames.extend_from_slice(frames);
+    kept_words.extend_from_slice(words);
+    Ok((report, kept_frames, kept_words))
+}
+
+impl Lanes for CudaLanes {
+    type Channel = CudaChannel;
+
+    fn new_channel(&self) -> Result<CudaChannel> {
+        Ok(CudaChannel::new(Arc::clone(&self.shared)))
+    }
+
+    /// A failure of the device fails all items that are not done; their channels hold what was
+    /// searched before.
+    fn advance<H: Holds<CudaChannel>>(&self, batch: &mut [LaneWork<'_, H>]) {
+        let _env = FloatEnv::enter();
+        let mut workspace = self.workspace.lock();
+        let outcome = self.context.enter().and_then(|_entered| self.advance_all(&mut workspace, batch));
+        let Err(error) = outcome else { return };
+        let message = error.chain();
+        for (at, work) in batch.iter_mut().enumerate() {
+            let done = workspace.done.get(at).copied().unwrap_or(0);
+            if work.result.is_ok() && done < work.rows.frames() {
+                work.result = Err(Error::Device(message.clone()));
+            }
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Structs shared with the kernels (`kernels/lane.cuh`), and how much memory a lane takes.
+
+use crate::error::{Error, Result};
+use crate::graph::Graph;
+use crate::search::SearchConfig;
+
+use super::api::DevicePointer;
+
+/// Threads of a block: `KOSHI_THREADS`.
+pub(super) const THREADS: u32 = 256;
+
+/// How a lane's launch ended: `KoshiStatus`.
+pub(super) mod status {
+    pub const DONE: u32 = 0;
+    pub const OUTPUT_FULL: u32 = 1;
+    pub const NO_TOKENS: u32 = 2;
+    pub const OVERFLOW: u32 = 3;
+    pub const CAPACITY: u32 = 4;
+    pub const RANGE: u32 = 5;
+    pub const WORKSPACE: u32 = 6;
+}
+
+/// Flags of a frame.
+pub(super) const MAX_ACTIVE_HELD: u32 = 1;
+pub(super) const CAPACITY_HELD: u32 = 2;
+
+/// What a frame reports: `KoshiFrame`.
+#[derive(Clone, Copy, Debug, Default, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub(super) struct FrameReport {
+    pub arcs: u64,
+    pub out: u32,
+    pub tokens: u32,
+    pub links: u32,
+    pub emitting: u32,
+    pub all_tokens: u32,
+    pub all_links: u32,
+    pub closed: u32,
+    pub flags: u32,
+    pub theta: f32,
+    pub wide: f32,
+    pub best: f32,
+    pub least: f32,
+    pub cutoff: f32,
+    pub next_beam: f32,
+}
+
+/// What a lane reports: `KoshiResult`.
+#[derive(Clone, Copy, Debug, Default, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub(super) struct LaneReport {
+    pub frames: u32,
+    pub status: u32,
+    pub detail: u32,
+    pub out_words: u32,
+}
+
+/// What a lane is given: `KoshiInput`.
+#[derive(Clone, Copy, Debug, Default, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub(super) struct LaneInput {
+    /// Word of the input where the emitting tokens begin.
+    pub emitters: u64,
+    pub rows: DevicePointer,
+    pub num_emitters: u32,
+    pub frames: u32,
+    pub begin: u32,
+    pub next_beam: f32,
+}
+
+/// The parameters of `koshi_k_decode`: `KoshiDecode`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct DecodeParameters {
+    pub words: DevicePointer,
+    pub inputs: DevicePointer,
+    pub input: DevicePointer,
+    pub work: DevicePointer,
+    pub out: DevicePointer,
+    pub frames: DevicePointer,
+    pub results: DevicePointer,
+    pub work_words: u64,
+    pub out_words: u64,
+    pub frames_per_lane: u32,
+    pub num_columns: u32,
+    pub wide: u32,
+    pub start: u32,
+    pub max_links: u32,
+    pub max_tokens: u32,
+    pub hash_slots: u32,
+    pub candidate_capacity: u32,
+    pub token_capacity: u32,
+    pub link_capacity: u32,
+    pub max_active: u32,
+    pub min_active: u32,
+    pub beam: f32,
+    pub lattice_beam: f32,
+    pub beam_delta: f32,
+    pub reserved: u32,
+}
+
+/// The parameters of `koshi_k_rows`: `KoshiRows`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct RowsParameters {
+    pub rows: DevicePointer,
+    pub costs: DevicePointer,
+    pub raw: DevicePointer,
+    pub bad: DevicePointer,
+    pub stride: u64,
+    pub dim: u32,
+    pub columns: u32,
+    pub scale: f32,
+    pub reserved: u32,
+}
+
+const _: () = assert!(size_of::<RowsParameters>() == 56);
+const _: () = assert!(size_of::<FrameReport>() == 64);
+const _: () = assert!(size_of::<LaneReport>() == 16);
+const _: () = assert!(size_of::<LaneInput>() == 32);
+const _: () = assert!(size_of::<DecodeParameters>() == 136);
+
+/// What `max_active` counts as for the capacities where it is larger or unbounded.
+const MOST_ACTIVE: u64 = 50_000;
+/// And where it is smaller.
+const LEAST_ACTIVE: u64 = 1_000;
+/// Links beyond the capacities that the working memory holds at least, where the graph has as many:
+/// a closure is complete before a capacity on tokens or links is applied to it.
+const CLOSURE_ROOM: u64 = 1 << 16;
+/// Frames of a launch, where their rows are not too large.
+const MOST_FRAMES: usize = 64;
+/// Scores of a launch and lane.
+const MOST_SCORES: usize = 1 << 18;
+
+/// Words of a link in the output.
+pub(super) const LINK_WORDS: usize = 4;
+/// Words of an emitting token in the input.
+pub(super) const EMITTER_WORDS: usize = 3;
+
+/// Sizes of everything, from the options and the graph.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Plan {
+    pub lanes: u32,
+    pub candidate_capacity: u32,
+    pub token_capacity: u32,
+    pub link_capacity: u32,
+    pub max_links: u32,
+    pub max_tokens: u32,
+    pub hash_slots: u32,
+    /// Frames of a launch.
+    pub frames: usize,
+    /// Columns that are copied: those that the graph reads.
+    pub columns: usize,
+    /// Words of working memory, of output, and of input, of one lane.
+    pub work_words: u64,
+    pub out_words: u64,
+    pub input_words: u64,
+}
+
+impl Plan {
+    /// The capacities of rule 6 and what they take. A capacity above what the graph can make never
+    /// strikes, so it takes no more memory than that.
+    pub fn new(graph: &Graph, config: &SearchConfig, lanes: u32) -> Result<Plan> {
+        let (states, arcs) = (u64::from(graph.num_states()), u64::from(graph.num_arcs()));
+        let epsilons = u64::from(graph.num_epsilon_arcs());
+        let active = u64::from(config.max_active).clamp(LEAST_ACTIVE, MOST_ACTIVE);
+        let capacity = |asked: u64, default: u64, most: u64| {
+            let wanted = if asked == u64::MAX { default } else { asked };
+            wanted.min(most.max(1))
+        };
+        let candidates = capacity(config.candidate_capacity, 16 * active, arcs - epsilons);
+        let tokens = capacity(config.token_capacity, 4 * active, states);
+        let links = capacity(config.link_capacity, 20 * active, arcs);
+        // One more for time 0, whose only candidate is no arc.
+        let max_links = (arcs + 1).min(candidates + links.max(CLOSURE_ROOM) + 1);
+        let max_tokens = states.min(max_links);
+        let slots = (max_tokens * 2).next_power_of_two().max(64);
+        let too_large = || Error::Config("the capacities are too large for a GPU; set smaller ones".into());
+        let small = |value: u64| u32::try_from(value).ok().filter(|&value| value < 1 << 31).ok_or_else(too_large);
+        let columns = (graph.num_columns() as usize).max(1);
+        let frames = (MOST_SCORES / columns).clamp(1, MOST_FRAMES);
+        // A time in the worst case, and the others at a rate that is seldom passed: when the output
+        // is full a launch ends early.
+        let worst = 4 * tokens.min(max_tokens) + LINK_WORDS as u64 * links.min(max_links);
+        let out_words = worst + (frames as u64 - 1) * worst.min(4 * active);
+        small(out_words)?;
+        let emitters = tokens.min(max_tokens);
+        let mut plan = Plan {
+            lanes,
+            candidate_capacity: small(candidates)?,
+            token_capacity: small(tokens)?,
+            link_capacity: small(links)?,
+            max_links: small(max_links)?,
+            max_tokens: small(max_tokens)?,
+            hash_slots: small(slots)?,
+            frames,
+            columns,
+            work_words: 0,
+            out_words,
+            input_words: EMITTER_WORDS as u64 * emitters + (frames * columns) as u64,
+        };
+        plan.work_words = plan.lane_words();
+        Ok(plan)
+    }
+
+    /// As `koshi_lane_of` deals them out, to an even number.
+    fn lane_words(&self) -> u64 {
+        let (links, tokens) = (u64::from(self.max_links), u64::from(self.max_tokens));
+        let words = 4 * u64::from(self.hash_slots) + 5 * links + 11 * tokens + 2;
+        words.next_multiple_of(2)
+    }
+
+    /// Bytes of the hash of a lane, at the head of its working memory.
+    pub fn hash_bytes(&self) -> usize {
+        self.hash_slots as usize * 16
+    }
+
+    /// Bytes of device memory that a decoder takes, without its graph.
+    pub fn device_bytes(&self) -> u64 {
+        let reports = size_of::<LaneReport>() + size_of::<LaneInput>() + self.frames * size_of::<FrameReport>();
+        let lane = 4 * (self.work_words + self.out_words + self.input_words) + reports as u64;
+        u64::from(self.lanes).saturating_mul(lane)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{Columns, GraphArc, VecSource};
+
+    fn graph(arcs: u32) -> Graph {
+        let arc = |next| GraphArc { ilabel: 1, olabel: 0, weight: 0.0, next };
+        let states = (0..=arcs).map(|at| (0.0, if at < arcs { vec![arc(at + 1)] } else { vec![] })).collect();
+        Graph::from_source(&VecSource { start: Some(0), states }, Columns::Labels).unwrap()
+    }
+
+    #[test]
+    fn a_small_graph_takes_little_and_never_strikes() {
+        let plan = Plan::new(&graph(5), &SearchConfig::default(), 2).unwrap();
+        assert_eq!((plan.token_capacity, plan.candidate_capacity, plan.link_capacity), (6, 5, 5));
+        assert_eq!((plan.max_links, plan.max_tokens, plan.hash_slots), (6, 6, 64));
+        assert!(plan.device_bytes() < 64 << 10, "{plan:?}");
+    }
+
+    #[test]
+    fn capacities_that_are_set_are_kept() {
+        let config = SearchConfig { token_capacity: 3, candidate_capacity: 4, link_capacity: 2, ..Default::default() };
+        let plan = Plan::new(&graph(100), &config, 1).unwrap();
+        assert_eq!((plan.token_capacity, plan.candidate_capacity, plan.link_capacity), (3, 4, 2));
+        assert!(plan.max_tokens == 101 && plan.max_links == 101, "the closure is complete first");
+    }
+
+    #[test]
+    fn lanes_multiply() {
+        let one = Plan::new(&graph(1000), &SearchConfig::default(), 1).unwrap().device_bytes();
+        assert_eq!(Plan::new(&graph(1000), &SearchConfig::default(), 7).unwrap().device_bytes(), 7 * one);
+    }
+}

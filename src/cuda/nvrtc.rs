@@ -1,0 +1,101 @@
+//! CUDA's run-time compiler, where its library is at hand.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ptr;
+
+use cudarc::nvrtc::sys;
+
+type Program = *mut c_void;
+
+/// The compiler's functions, with enums as the ints that they are.
+struct Compiler {
+    create: unsafe extern "C" fn(
+        *mut Program,
+        *const c_char,
+        *const c_char,
+        c_int,
+        *const *const c_char,
+        *const *const c_char,
+    ) -> c_int,
+    compile: unsafe extern "C" fn(Program, c_int, *const *const c_char) -> c_int,
+    destroy: unsafe extern "C" fn(*mut Program) -> c_int,
+    ptx_size: unsafe extern "C" fn(Program, *mut usize) -> c_int,
+    ptx: unsafe extern "C" fn(Program, *mut c_char) -> c_int,
+    log_size: unsafe extern "C" fn(Program, *mut usize) -> c_int,
+    log: unsafe extern "C" fn(Program, *mut c_char) -> c_int,
+}
+
+/// # Safety
+/// `F` is the type of the C function `name`.
+unsafe fn symbol<F: Copy>(name: &CStr) -> Result<F, String> {
+    // SAFETY: the library is present, so this does not panic; the type is the caller's promise.
+    let found = unsafe { sys::culib().get::<F>(name.to_bytes_with_nul()) };
+    found.map(|function| *function).map_err(|_| format!("libnvrtc lacks {}", name.to_string_lossy()))
+}
+
+impl Compiler {
+    fn load() -> Result<Compiler, String> {
+        // SAFETY: loads NVIDIA's compiler, and looks functions up by their types in nvrtc.h.
+        unsafe {
+            if !sys::is_culib_present() {
+                return Err("libnvrtc could not be loaded".into());
+            }
+            Ok(Compiler {
+                create: symbol(c"nvrtcCreateProgram")?,
+                compile: symbol(c"nvrtcCompileProgram")?,
+                destroy: symbol(c"nvrtcDestroyProgram")?,
+                ptx_size: symbol(c"nvrtcGetPTXSize")?,
+                ptx: symbol(c"nvrtcGetPTX")?,
+                log_size: symbol(c"nvrtcGetProgramLogSize")?,
+                log: symbol(c"nvrtcGetProgramLog")?,
+            })
+        }
+    }
+
+    /// A text that the compiler hands out in two calls, its size with the NUL first.
+    fn text(
+        program: Program,
+        size: unsafe extern "C" fn(Program, *mut usize) -> c_int,
+        text: unsafe extern "C" fn(Program, *mut c_char) -> c_int,
+    ) -> Option<CString> {
+        let mut bytes = 0usize;
+        // SAFETY: writes a number.
+        if unsafe { size(program, &raw mut bytes) } != 0 {
+            return None;
+        }
+        let mut buffer = Vec::new();
+        buffer.try_reserve_exact(bytes.max(1)).ok()?;
+        buffer.resize(bytes.max(1), 0u8);
+        // SAFETY: writes as many bytes as it said.
+        if unsafe { text(program, buffer.as_mut_ptr().cast()) } != 0 {
+            return None;
+        }
+        CStr::from_bytes_until_nul(&buffer).ok().map(CStr::to_owned)
+    }
+}
+
+/// The PTX of `source` for a compute capability, or why there is none.
+pub(super) fn compile(source: &CStr, major: u32, minor: u32) -> Result<CString, String> {
+    let compiler = Compiler::load()?;
+    let mut program: Program = ptr::null_mut();
+    // SAFETY: texts end with NUL; there are no headers.
+    let code = unsafe {
+        (compiler.create)(&raw mut program, source.as_ptr(), c"koshi.cu".as_ptr(), 0, ptr::null(), ptr::null())
+    };
+    if code != 0 {
+        return Err(format!("nvrtcCreateProgram answered {code}"));
+    }
+    let architecture = CString::new(format!("--gpu-architecture=compute_{major}{minor}")).unwrap_or_default();
+    let options = [architecture.as_c_str(), c"--std=c++17", c"--fmad=false", c"--ftz=false"].map(CStr::as_ptr);
+    // SAFETY: a live program, and texts that outlive the call.
+    let code = unsafe { (compiler.compile)(program, options.len() as c_int, options.as_ptr()) };
+    let made = if code == 0 {
+        Compiler::text(program, compiler.ptx_size, compiler.ptx).ok_or_else(|| "nvrtcGetPTX failed".to_string())
+    } else {
+        let log = Compiler::text(program, compiler.log_size, compiler.log).unwrap_or_default();
+        Err(format!("nvrtcCompileProgram answered {code}: {}", log.to_string_lossy().trim()))
+    };
+    // SAFETY: made above, used no more.
+    unsafe { (compiler.destroy)(&raw mut program) };
+    made
+}

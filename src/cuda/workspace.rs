@@ -1,0 +1,444 @@
+//! What the lanes of a decoder share on the device and on the way to it: memory, one stream, and a
+//! launch that advances every staged lane by a chunk of frames.
+
+use std::ffi::c_void;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::api::{DevicePointer, Handle};
+use super::context::{Context, Event, Stream};
+use super::graph::DeviceGraph;
+use super::layout::{
+    DecodeParameters, EMITTER_WORDS, FrameReport, LaneInput, LaneReport, Plan, RowsParameters, THREADS,
+};
+use super::memory::{DeviceMemory, Pinned};
+use super::module::Module;
+use crate::error::{Error, Result, try_reserve};
+use crate::graph::Graph;
+use crate::search::{Room, SearchConfig};
+
+/// Least number of words of output that the host looks at in one go, where the lanes have as many.
+const OUTPUT_STAGING: u64 = 1 << 24;
+
+/// Seconds that launches took so far, by the device's clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StageSeconds {
+    /// Copying emitting tokens and rows to the device.
+    pub copy_in: f64,
+    /// The decode kernel.
+    pub decode: f64,
+    /// The kernel that prunes what it hands over.
+    pub prune: f64,
+    /// Copying reports to the host.
+    pub reports: f64,
+    /// Launches so far.
+    pub launches: u64,
+}
+
+/// Rows of log-likelihoods in device memory.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceRows {
+    /// Address of the first element, in memory that the decoder's GPU can read.
+    pub at: u64,
+    /// Number of rows.
+    pub frames: usize,
+    /// Number of columns.
+    pub dim: usize,
+    /// Elements from one row to the next, at least `dim`.
+    pub stride: usize,
+    /// The `CUstream` whose work so far makes the rows, as a number; 0 for the default stream.
+    pub stream: usize,
+}
+
+impl DeviceRows {
+    /// The rows behind the first `count`.
+    pub fn behind(self, count: usize) -> DeviceRows {
+        let count = count.min(self.frames);
+        let step = (count as u64).wrapping_mul(self.stride as u64).wrapping_mul(4);
+        DeviceRows { at: self.at.wrapping_add(step), frames: self.frames - count, ..self }
+    }
+}
+
+/// What `take_rows` found.
+pub(super) struct Taken {
+    /// Good rows before the first bad one.
+    pub frames: usize,
+    /// Column and value that make the next row a bad one.
+    pub bad: Option<(usize, f32)>,
+}
+
+fn no_room() -> Error {
+    Error::Internal("no room to stage a lane".into())
+}
+
+/// Memory and stream of a decoder's lanes.
+pub(super) struct Workspace {
+    pub plan: Plan,
+    graph: Arc<DeviceGraph>,
+    module: Arc<Module>,
+    work: DeviceMemory,
+    out: DeviceMemory,
+    input: DeviceMemory,
+    inputs: DeviceMemory,
+    frames: DeviceMemory,
+    results: DeviceMemory,
+    /// Rows of the last `take_rows`: scaled, and as they are; and what is wrong with each.
+    costs: DeviceMemory,
+    raw: DeviceMemory,
+    bad: DeviceMemory,
+    host_input: Pinned<u32>,
+    host_inputs: Pinned<LaneInput>,
+    host_frames: Pinned<FrameReport>,
+    host_results: Pinned<LaneReport>,
+    host_out: Pinned<u32>,
+    host_raw: Pinned<f32>,
+    host_bad: Pinned<u32>,
+    /// Before the copy in, before and behind the decode kernel, behind the pruning, behind the copy
+    /// of the reports.
+    events: [Event; 5],
+    theirs: Event,
+    /// Words of the input that are staged, and lanes.
+    used: usize,
+    lanes: usize,
+    /// Most frames of a staged lane.
+    longest: u32,
+    /// Where the output of each lane stands in `host_out`, of those fetched last.
+    fetched: Vec<Range<usize>>,
+    /// The lanes' hashes may not be empty: a launch has failed.
+    dirty: bool,
+    config: SearchConfig,
+    pub seconds: StageSeconds,
+    /// Which items of a batch are staged, and how many frames of each are done.
+    pub staged: Vec<usize>,
+    pub done: Vec<usize>,
+    pub room: Room,
+    // Behind what uses it: fields go in their order.
+    stream: Stream,
+}
+
+impl Workspace {
+    /// Takes all memory of `lanes` lanes. The context is current.
+    pub fn new(context: &Arc<Context>, graph: &Arc<Graph>, config: &SearchConfig, lanes: u32) -> Result<Workspace> {
+        let plan = Plan::new(graph, config, lanes)?;
+        let count = lanes as usize;
+        log::info!("GPU {}: {lanes} lanes take {} bytes", context.device, plan.device_bytes());
+        let module = Module::get(context)?;
+        let stream = Stream::new(context)?;
+        let graph = DeviceGraph::get(&stream, graph)?;
+        let words = |words: u64| words.saturating_mul(4).saturating_mul(u64::from(lanes));
+        let of_lanes = format!("{lanes} lanes");
+        let memory = |bytes: u64| DeviceMemory::new(context, bytes, &of_lanes);
+        let reports = count * plan.frames;
+        let rows = plan.frames * plan.columns;
+        let staging = (plan.out_words * u64::from(lanes)).min(OUTPUT_STAGING.max(plan.out_words));
+        let input_words = plan.input_words.saturating_mul(u64::from(lanes));
+        let mut fetched = Vec::new();
+        try_reserve(&mut fetched, count, &of_lanes)?;
+        let mut staged = Vec::new();
+        try_reserve(&mut staged, count, &of_lanes)?;
+        let new_event = || Event::new(context);
+        let mut made = Workspace {
+            work: memory(words(plan.work_words))?,
+            out: memory(words(plan.out_words))?,
+            input: memory(words(plan.input_words))?,
+            inputs: memory((count * size_of::<LaneInput>()) as u64)?,
+            frames: memory((reports * size_of::<FrameReport>()) as u64)?,
+            results: memory((count * size_of::<LaneReport>()) as u64)?,
+            costs: memory(rows as u64 * 4)?,
+            raw: memory(rows as u64 * 4)?,
+            bad: memory(plan.frames as u64 * 8)?,
+            host_input: Pinned::new(context, usize::try_from(input_words).unwrap_or(usize::MAX), &of_lanes)?,
+            host_inputs: Pinned::new(context, count, &of_lanes)?,
+            host_frames: Pinned::new(context, reports, &of_lanes)?,
+            host_results: Pinned::new(context, count, &of_lanes)?,
+            host_out: Pinned::new(context, usize::try_from(staging).unwrap_or(usize::MAX), &of_lanes)?,
+            host_raw: Pinned::new(context, rows, &of_lanes)?,
+            host_bad: Pinned::new(context, plan.frames * 2, &of_lanes)?,
+            events: [new_event()?, new_event()?, new_event()?, new_event()?, new_event()?],
+            theirs: new_event()?,
+            plan,
+            graph,
+            module,
+            used: 0,
+            lanes: 0,
+            longest: 0,
+            fetched,
+            dirty: true,
+            config: *config,
+            seconds: StageSeconds::default(),
+            staged,
+            done: Vec::new(),
+            room: Room::default(),
+            stream,
+        };
+        made.clean()?;
+        Ok(made)
+    }
+
+    /// Bytes of device memory and of page-locked memory that are held, without the graph's.
+    pub fn memory(&self) -> u64 {
+        let device = [
+            &self.work,
+            &self.out,
+            &self.input,
+            &self.inputs,
+            &self.frames,
+            &self.results,
+            &self.costs,
+            &self.raw,
+            &self.bad,
+        ];
+        let pinned = [
+            self.host_input.bytes(),
+            self.host_inputs.bytes(),
+            self.host_frames.bytes(),
+            self.host_results.bytes(),
+            self.host_out.bytes(),
+            self.host_raw.bytes(),
+            self.host_bad.bytes(),
+        ];
+        device.iter().map(|memory| memory.bytes).sum::<u64>() + pinned.iter().map(|&bytes| bytes as u64).sum::<u64>()
+    }
+
+    /// Empties the hashes of all lanes, if they may hold something.
+    fn clean(&mut self) -> Result<()> {
+        if !self.dirty {
+            return Ok(());
+        }
+        for lane in 0..u64::from(self.plan.lanes) {
+            let at = self.work.at + lane * self.plan.work_words * 4;
+            // SAFETY: the head of the lane's share is its hash.
+            unsafe { self.stream.fill(at, 0xff, self.plan.hash_bytes()) }?;
+        }
+        self.stream.wait()?;
+        self.dirty = false;
+        Ok(())
+    }
+
+    /// Begins to stage a launch.
+    pub fn start(&mut self) {
+        self.used = 0;
+        self.lanes = 0;
+        self.longest = 0;
+        self.staged.clear();
+    }
+
+    /// Whether another lane can be staged.
+    pub fn has_lane(&self) -> bool {
+        self.lanes < self.plan.lanes as usize
+    }
+
+    /// Stages the next lane, with room for up to `frames` rows, which `fill` scales into their
+    /// places: it gives how many it did.
+    pub fn stage(
+        &mut self,
+        emitters: &[u32],
+        next_beam: f32,
+        frames: usize,
+        fill: impl FnOnce(&mut [f32]) -> Result<usize>,
+    ) -> Result<usize> {
+        let columns = self.plan.columns;
+        let first_row = self.used + emitters.len();
+        let end = first_row + frames.min(self.plan.frames) * columns;
+        let rows = self.host_input.items_mut().get_mut(first_row..end).ok_or_else(no_room)?;
+        let frames = fill(bytemuck::cast_slice_mut(rows))?;
+        let at = self.input.at + first_row as u64 * 4;
+        self.put(emitters, next_beam, frames as u32, at, false)?;
+        self.used += frames * columns;
+        Ok(frames)
+    }
+
+    /// Stages the next lane with `frames` rows of the last [`Workspace::take_rows`].
+    pub fn stage_taken(&mut self, emitters: &[u32], next_beam: f32, frames: usize) -> Result<()> {
+        let at = self.costs.at;
+        self.put(emitters, next_beam, frames as u32, at, false)
+    }
+
+    /// Stages the next lane for time 0.
+    pub fn stage_begin(&mut self) -> Result<()> {
+        let at = self.costs.at;
+        self.put(&[], f32::INFINITY, 1, at, true)
+    }
+
+    fn put(&mut self, emitters: &[u32], next_beam: f32, frames: u32, rows: DevicePointer, begin: bool) -> Result<()> {
+        let end = self.used + emitters.len();
+        self.host_input.items_mut().get_mut(self.used..end).ok_or_else(no_room)?.copy_from_slice(emitters);
+        *self.host_inputs.items_mut().get_mut(self.lanes).ok_or_else(no_room)? = LaneInput {
+            emitters: self.used as u64,
+            rows,
+            num_emitters: (emitters.len() / EMITTER_WORDS) as u32,
+            frames,
+            begin: u32::from(begin),
+            next_beam,
+        };
+        self.used = end;
+        self.lanes += 1;
+        self.longest = self.longest.max(frames);
+        Ok(())
+    }
+
+    /// Checks and scales rows that lie in device memory, as many as a launch takes, behind the work
+    /// of the caller's stream. Gives how many there are, and the column and value at fault of the
+    /// first bad one.
+    pub fn take_rows(&mut self, rows: &DeviceRows) -> Result<Taken> {
+        let frames = rows.frames.min(self.plan.frames);
+        let stream = &self.stream;
+        // SAFETY: the caller's promise on its stream.
+        unsafe { self.theirs.record_raw(rows.stream as Handle) }?;
+        stream.wait_for(&self.theirs)?;
+        let mut parameters = RowsParameters {
+            rows: rows.at,
+            costs: self.costs.at,
+            raw: self.raw.at,
+            bad: self.bad.at,
+            stride: rows.stride as u64,
+            dim: u32::try_from(rows.dim).map_err(|_| Error::Shape(format!("{} columns are too many", rows.dim)))?,
+            columns: self.plan.columns as u32,
+            scale: self.config.acoustic_scale,
+            reserved: 0,
+        };
+        let mut arguments = [(&raw mut parameters).cast::<c_void>()];
+        // SAFETY: the kernel takes this struct; the rows are there by the caller's promise, and the
+        // other pointers have room for a launch's rows.
+        let ran = unsafe {
+            stream.launch(self.module.rows(), frames as u32, THREADS, &mut arguments).and_then(|()| {
+                stream.copy_out(&mut self.host_bad.items_mut()[..2 * frames], self.bad.at)?;
+                stream.copy_out(&mut self.host_raw.items_mut()[..frames * self.plan.columns], self.raw.at)
+            })
+        };
+        let waited = stream.wait();
+        ran.and(waited)?;
+        let bad = self.host_bad.items()[..2 * frames].chunks_exact(2).position(|bad| bad[0] != u32::MAX);
+        Ok(Taken {
+            frames: bad.unwrap_or(frames),
+            bad: bad.map(|at| {
+                let bad = &self.host_bad.items()[2 * at..2 * at + 2];
+                (bad[0] as usize, f32::from_bits(bad[1]))
+            }),
+        })
+    }
+
+    /// The rows that were taken, unscaled, those columns that the graph reads.
+    pub fn taken_rows(&self) -> &[f32] {
+        self.host_raw.items()
+    }
+
+    fn parameters(&self) -> DecodeParameters {
+        let (plan, config, graph) = (&self.plan, &self.config, &self.graph.graph);
+        DecodeParameters {
+            words: self.graph.words.at,
+            inputs: self.inputs.at,
+            input: self.input.at,
+            work: self.work.at,
+            out: self.out.at,
+            frames: self.frames.at,
+            results: self.results.at,
+            work_words: plan.work_words,
+            out_words: plan.out_words,
+            frames_per_lane: plan.frames as u32,
+            num_columns: plan.columns as u32,
+            wide: u32::from(graph.wide()),
+            start: graph.start(),
+            max_links: plan.max_links,
+            max_tokens: plan.max_tokens,
+            hash_slots: plan.hash_slots,
+            candidate_capacity: plan.candidate_capacity,
+            token_capacity: plan.token_capacity,
+            link_capacity: plan.link_capacity,
+            max_active: config.max_active,
+            min_active: config.min_active,
+            beam: config.beam,
+            lattice_beam: config.lattice_beam,
+            beam_delta: config.beam_delta,
+            reserved: 0,
+        }
+    }
+
+    /// Runs the staged lanes, and waits for their reports. Gives the seconds that it took.
+    pub fn launch(&mut self) -> Result<f64> {
+        let since = Instant::now();
+        self.clean()?;
+        self.dirty = true;
+        let ran = self.try_launch();
+        if ran.is_err() {
+            // Nothing may still be under way when the staged memory is used again.
+            let _ = self.stream.wait();
+        }
+        ran?;
+        self.dirty = false;
+        Ok(since.elapsed().as_secs_f64())
+    }
+
+    fn try_launch(&mut self) -> Result<()> {
+        let (lanes, stream) = (self.lanes, &self.stream);
+        let mut parameters = self.parameters();
+        self.events[0].record(stream)?;
+        // SAFETY: device memory of the size of the host's staging memory; `launch` waits before
+        // the staging memory is written again.
+        unsafe {
+            stream.copy_in(self.input.at, &self.host_input.items()[..self.used])?;
+            stream.copy_in(self.inputs.at, &self.host_inputs.items()[..lanes])?;
+        }
+        self.events[1].record(stream)?;
+        let mut arguments = [(&raw mut parameters).cast::<c_void>()];
+        // SAFETY: the kernel takes this struct; its pointers are to memory of the sizes in it.
+        unsafe { stream.launch(self.module.decode(), lanes as u32, THREADS, &mut arguments) }?;
+        self.events[2].record(stream)?;
+        // Of a single frame everything stays: the tokens of the last time do.
+        if self.longest > 1 {
+            // SAFETY: as above; it works on what the first kernel has written.
+            unsafe { stream.launch(self.module.lattice(), lanes as u32, THREADS, &mut arguments) }?;
+        }
+        self.events[3].record(stream)?;
+        let reports = lanes * self.plan.frames;
+        // SAFETY: the kernel has filled as many, and `wait` stands before they are read.
+        unsafe {
+            stream.copy_out(&mut self.host_results.items_mut()[..lanes], self.results.at)?;
+            stream.copy_out(&mut self.host_frames.items_mut()[..reports], self.frames.at)?;
+        }
+        self.events[4].record(stream)?;
+        stream.wait()?;
+        self.seconds.copy_in += self.events[1].since(&self.events[0])?;
+        self.seconds.decode += self.events[2].since(&self.events[1])?;
+        self.seconds.prune += self.events[3].since(&self.events[2])?;
+        self.seconds.reports += self.events[4].since(&self.events[3])?;
+        self.seconds.launches += 1;
+        Ok(())
+    }
+
+    /// What became of a lane of the last launch.
+    pub fn report(&self, lane: usize) -> LaneReport {
+        self.host_results.items()[lane]
+    }
+
+    /// Copies the output of lanes from `from` on to the host, as many as fit, and gives the first
+    /// one that is not there yet.
+    pub fn fetch(&mut self, from: usize) -> Result<usize> {
+        self.fetched.clear();
+        let mut used = 0;
+        let mut lane = from;
+        while lane < self.lanes {
+            let words = self.report(lane).out_words as usize;
+            let Some(to) = self.host_out.items_mut().get_mut(used..used + words) else { break };
+            let at = self.out.at + lane as u64 * self.plan.out_words * 4;
+            // SAFETY: the lane has written that many words, and the wait below stands before they are read.
+            unsafe { self.stream.copy_out(to, at) }?;
+            self.fetched.push(used..used + words);
+            used += words;
+            lane += 1;
+        }
+        self.stream.wait()?;
+        if lane == from {
+            return Err(Error::Internal("a lane's output does not fit the staging memory".into()));
+        }
+        Ok(lane)
+    }
+
+    /// Reports and output of lane `lane`, where `first` is the lane that the last fetch began with.
+    pub fn output(&self, first: usize, lane: usize) -> (&[FrameReport], &[u32]) {
+        let reports = &self.host_frames.items()[lane * self.plan.frames..];
+        let words = self.fetched.get(lane - first).cloned().unwrap_or_default();
+        (&reports[..self.report(lane).frames as usize], &self.host_out.items()[words])
+    }
+}
