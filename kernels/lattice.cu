@@ -19,15 +19,15 @@ static __device__ __forceinline__ KoshiHanded koshi_handed(unsigned *out, const 
     KoshiHanded it;
     it.words = out + frame.out;
     it.alphas = reinterpret_cast<float *>(it.words + frame.tokens);
-    it.closed = it.words + 2 * size_t(frame.tokens);
+    it.closed = it.words + 2 * frame.tokens;
     it.links = it.closed + frame.closed;
-    it.extras = it.links + KOSHI_LINK_WORDS * size_t(frame.links);
+    it.extras = it.links + KOSHI_LINK_WORDS * frame.links;
     return it;
 }
 
 // Extra cost of the best path through link `at`, in bits; +inf past the lattice beam.
 static __device__ __forceinline__ unsigned koshi_through(const KoshiHanded &handed, unsigned at, float lattice_beam) {
-    const unsigned *link = handed.links + KOSHI_LINK_WORDS * size_t(at);
+    const unsigned *link = handed.links + KOSHI_LINK_WORDS * at;
     const float sum = (__uint_as_float(link[2]) - handed.alphas[link[3]]) +
                       __uint_as_float(*const_cast<volatile unsigned *>(&handed.extras[link[3]]));
     return sum <= lattice_beam ? __float_as_uint(sum) : 0x7f800000u;
@@ -40,7 +40,7 @@ static __device__ void koshi_pass_back(const KoshiFrame &frame, const KoshiHande
     for (int changed = frame.links > frame.emitting; changed;) {
         changed = 0;
         for (unsigned at = frame.emitting + threadIdx.x; at < frame.links; at += KOSHI_THREADS) {
-            const unsigned source = handed.links[KOSHI_LINK_WORDS * size_t(at)] & ~KOSHI_HIGH_BIT;
+            const unsigned source = handed.links[KOSHI_LINK_WORDS * at] & ~KOSHI_HIGH_BIT;
             const unsigned extra = koshi_through(handed, at, lattice_beam);
             changed |= extra < atomicMin(&handed.extras[source], extra);
         }
@@ -48,7 +48,7 @@ static __device__ void koshi_pass_back(const KoshiFrame &frame, const KoshiHande
     }
     if (before) {
         for (unsigned at = threadIdx.x; at < frame.emitting; at += KOSHI_THREADS) {
-            const unsigned source = handed.links[KOSHI_LINK_WORDS * size_t(at)];
+            const unsigned source = handed.links[KOSHI_LINK_WORDS * at];
             atomicMin(&before[source], koshi_through(handed, at, lattice_beam));
         }
     }
@@ -85,7 +85,7 @@ static __device__ void koshi_move(KoshiFrame &frame, const KoshiHanded &from, un
     unsigned links = 0, emitting = 0;
     for (unsigned tile = 0; tile < frame.links; tile += KOSHI_THREADS) {
         const unsigned at = tile + threadIdx.x;
-        unsigned *link = from.links + KOSHI_LINK_WORDS * size_t(at);
+        unsigned *link = from.links + KOSHI_LINK_WORDS * at;
         unsigned src = 0, arc = 0, cost = 0, dst = 0, keep = 0;
         if (at < frame.links && koshi_through(from, at, lattice_beam) != 0x7f800000u) {
             const unsigned raw = link[0];
@@ -98,7 +98,7 @@ static __device__ void koshi_move(KoshiFrame &frame, const KoshiHanded &from, un
         unsigned totals;
         const unsigned sum = koshi_block_exclusive_sum(keep, &shared.scratch, &totals);
         if (keep) {
-            unsigned *out = from.links + KOSHI_LINK_WORDS * size_t(links + (sum & 0xffff));
+            unsigned *out = from.links + KOSHI_LINK_WORDS * (links + (sum & 0xffff));
             out[0] = src;
             out[1] = arc;
             out[2] = cost;
@@ -145,9 +145,9 @@ static __device__ void koshi_move(KoshiFrame &frame, const KoshiHanded &from, un
     }
     __syncthreads();
     to += closed;
-    const size_t words = KOSHI_LINK_WORDS * size_t(links);
-    for (size_t tile = 0; tile < words; tile += KOSHI_THREADS) {
-        const size_t at = tile + threadIdx.x;
+    const unsigned words = KOSHI_LINK_WORDS * links;
+    for (unsigned tile = 0; tile < words; tile += KOSHI_THREADS) {
+        const unsigned at = tile + threadIdx.x;
         unsigned word = 0;
         if (at < words) {
             word = from.links[at];

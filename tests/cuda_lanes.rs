@@ -276,7 +276,8 @@ impl PushDevice for C {
         let none = std::ptr::null_mut();
         // SAFETY: as above, and a live handle.
         let status = unsafe { koshi_channel_push_device(channel.pointer(), at, frames, dim, stride, stream, none) };
-        let all = [Status::KOSHI_E_SCORES, Status::KOSHI_E_SHAPE, Status::KOSHI_E_ARGUMENT, Status::KOSHI_E_UNSUPPORTED];
+        let all =
+            [Status::KOSHI_E_SCORES, Status::KOSHI_E_SHAPE, Status::KOSHI_E_ARGUMENT, Status::KOSHI_E_UNSUPPORTED];
         if status == 0 { Ok(()) } else { Err(*all.iter().find(|code| **code as i32 == status).unwrap()) }
     }
 }
@@ -323,8 +324,9 @@ fn push_rows_of_the_device<F: PushDevice>(_soft: &Soft) {
     });
     assert_eq!(found, expected);
     // A bad value in the column that the graph does not read: the frames before it are kept.
-    padded[40 * stride + dim] = f32::NAN;
-    let memory = stream.clone_htod(&padded).unwrap();
+    let mut spoilt = padded.clone();
+    spoilt[40 * stride + dim] = f32::NAN;
+    let memory = stream.clone_htod(&spoilt).unwrap();
     let at = {
         use cudarc::driver::DevicePtr;
         memory.device_ptr(&stream).0
@@ -335,7 +337,7 @@ fn push_rows_of_the_device<F: PushDevice>(_soft: &Soft) {
         assert_eq!(F::num_frames(channel), 40);
     });
     let expected = run(BackendChoice::Cpu, &mut |channel| {
-        let fault = F::push(channel, Matrix { data: &padded, ..rows }).unwrap_err();
+        let fault = F::push(channel, Matrix { data: &spoilt, ..rows }).unwrap_err();
         assert_eq!(fault.status, Status::KOSHI_E_SCORES);
     });
     assert_eq!(found, expected);
@@ -448,7 +450,6 @@ fn calls_of_the_driver_that_fail() {
         ("cuMemcpyHtoDAsync_v2", 700, Status::KOSHI_E_DEVICE),
         ("cuLaunchKernel", 701, Status::KOSHI_E_DEVICE),
         ("cuStreamSynchronize", 700, Status::KOSHI_E_DEVICE),
-        ("nvrtcCompileProgram", 6, Status::KOSHI_E_DEVICE),
     ];
     for (call, code, status) in calls {
         for auto in [false, true] {
@@ -470,7 +471,9 @@ fn calls_of_the_driver_that_fail() {
         assert_eq!(solo(&graph, &on_gpu, rows), expected, "the next one works after {call}");
     }
     // A push: the channel stays as it was, and the next push goes on.
-    for call in ["cuLaunchKernel", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize", "cuCtxGetCurrent"] {
+    for call in
+        ["cuLaunchKernel", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize", "cuCtxGetCurrent"]
+    {
         let decoder = Rust::decoder(&graph, &on_gpu).unwrap();
         let mut channel = Rust::channel(&decoder).unwrap();
         Rust::begin(&mut channel).unwrap();
@@ -499,6 +502,27 @@ fn calls_of_the_driver_that_fail() {
     soft.reset();
 }
 
+/// Without an image and without a compiler there are no kernels: in a process of its own, since the
+/// kernels are compiled once a process.
+#[test]
+#[ignore = "runs in a process of its own"]
+fn no_compiler() {
+    let (_alone, soft) = device("fail=nvrtcCompileProgram:1:6");
+    let (graph, rows, dim) = busy(2);
+    let fault = Rust::decoder(&graph, &config(BackendChoice::Cuda, 1, search())).unwrap_err();
+    assert_eq!(fault.status, Status::KOSHI_E_DEVICE);
+    assert!(fault.message.contains("no kernels. Image: "), "{}", fault.message);
+    assert!(fault.message.contains("nvrtcCompileProgram answered 6"), "{}", fault.message);
+    soft.reset();
+    solo(&graph, &config(BackendChoice::Cuda, 1, search()), Matrix::dense(&rows, dim));
+}
+
+#[test]
+fn a_compiler_that_fails() {
+    let (ok, text) = soft::in_a_process_of_its_own("no_compiler", &[]);
+    assert!(ok && text.contains("1 passed"), "{text}");
+}
+
 /// How the work of a launch is spread: on the build that counts basic blocks.
 #[test]
 fn arcs_are_spread_over_the_threads() {
@@ -511,7 +535,7 @@ fn arcs_are_spread_over_the_threads() {
         source(Some(0), std::iter::once((0.0, first)).chain(middle).chain(last).collect())
     };
     let search = SearchConfig { max_active: 100_000, ..SearchConfig::default() };
-    let mut span = |source: &VecSource| {
+    let span = |source: &VecSource| {
         let graph = Arc::new(Graph::from_source(source, Columns::Labels).unwrap());
         let decoder = Rust::decoder(&graph, &config(BackendChoice::Cuda, 1, search)).unwrap();
         let mut channel = Rust::channel(&decoder).unwrap();

@@ -40,7 +40,7 @@ fn each_kind_of_driver_gets_its_answer_and_no_panic() {
             "Fake 40, 9.1, 7, 40 GiB, 12080",
             "Fake 41, 9.1, 7, 41 GiB, 12080",
             "",
-            "KOSHI_E_UNSUPPORTED: this build has no GPU lanes",
+            "KOSHI_E_NO_DEVICE: GPU 0 cannot be used: cuDevicePrimaryCtxRetain answered 999 (unknown error)",
         ]
     );
     for (define, reason) in [

@@ -19,6 +19,7 @@ over_both_faces! {
     a_million_columns
     states_with_more_arcs_than_the_header_counts
     epsilon_chains_longer_than_the_header_has_levels
+    epsilon_arcs_by_the_hundred_thousand
     tokens_by_the_ten_thousand
     an_utterance_without_end
     limits_of_frames_and_channels
@@ -26,13 +27,9 @@ over_both_faces! {
 }
 
 over_both_faces_on_gpu! {
-    a_million_columns
     states_with_more_arcs_than_the_header_counts
     epsilon_chains_longer_than_the_header_has_levels
-    tokens_by_the_ten_thousand
-    an_utterance_without_end
     limits_of_frames_and_channels
-    the_trace_is_pruned_on_the_way
 }
 
 /// Decodes row by row and holds everything to the reference after each.
@@ -126,7 +123,10 @@ fn epsilon_chains_longer_than_the_header_has_levels<F: Face>() {
         let search = SearchConfig { beam: 8.0, lattice_beam: 3.0, min_active: 2, ..SearchConfig::default() };
         check::<F>(&source(Some(len as u32), states), search, Matrix::dense(&data, 3));
     }
-    // Deep without recursion: the words of two hundred thousand epsilon arcs.
+}
+
+/// Deep without recursion: the words of two hundred thousand epsilon arcs.
+fn epsilon_arcs_by_the_hundred_thousand<F: Face>() {
     let len = 200_000;
     let deep = (0..=len).map(|at| match at {
         _ if at == len => (0.0, vec![arc(1, 3, 0.0, 0)]),

@@ -1,6 +1,6 @@
 //! The kernels on a device: the image that was built in, or the source text compiled for it.
 
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CStr, c_void};
 use std::ptr;
 use std::sync::{Arc, Weak};
 
@@ -13,7 +13,7 @@ use super::probe;
 use crate::error::{Error, Result};
 
 /// The kernels' text, one file.
-pub(super) const SOURCE: &str = include_str!(concat!(env!("OUT_DIR"), "/kernels.cu"));
+const SOURCE: &str = concat!(include_str!(concat!(env!("OUT_DIR"), "/kernels.cu")), "\0");
 /// The compiled image for the architectures that are known; empty where no compiler was at hand.
 static IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kernels.fatbin"));
 
@@ -61,9 +61,9 @@ impl Module {
         log::info!("GPU {}: the kernels' image is not used ({refused}); compiling their source", context.device);
         let capability = probe::devices().ok().and_then(|all| all.get(context.device as usize));
         let (major, minor) = capability.map_or((7, 5), |device| device.compute_capability);
-        let from_source = CString::new(SOURCE)
-            .map_err(|_| "the text holds a NUL".to_string())
-            .and_then(|source| nvrtc::compile(&source, major, minor))
+        let from_source = CStr::from_bytes_until_nul(SOURCE.as_bytes())
+            .map_err(|_| "the text does not end".to_string())
+            .and_then(|source| nvrtc::compile(source, major, minor))
             .map_err(Error::Device)
             .and_then(|ptx| Module::from_image(context, ptx.to_bytes_with_nul()));
         from_source.map_err(|error| {

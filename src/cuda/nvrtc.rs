@@ -4,6 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
 
 use cudarc::nvrtc::sys;
+use parking_lot::Mutex;
 
 type Program = *mut c_void;
 
@@ -74,8 +75,19 @@ impl Compiler {
     }
 }
 
-/// The PTX of `source` for a compute capability, or why there is none.
-pub(super) fn compile(source: &CStr, major: u32, minor: u32) -> Result<CString, String> {
+/// The PTX of `source` for a compute capability, or why there is none. Compiled once a process.
+pub(super) fn compile(source: &'static CStr, major: u32, minor: u32) -> Result<CString, String> {
+    static COMPILED: Mutex<Vec<((u32, u32), CString)>> = Mutex::new(Vec::new());
+    let mut compiled = COMPILED.lock();
+    if let Some((_, ptx)) = compiled.iter().find(|(capability, _)| *capability == (major, minor)) {
+        return Ok(ptx.clone());
+    }
+    let ptx = compile_now(source, major, minor)?;
+    compiled.push(((major, minor), ptx.clone()));
+    Ok(ptx)
+}
+
+fn compile_now(source: &CStr, major: u32, minor: u32) -> Result<CString, String> {
     let compiler = Compiler::load()?;
     let mut program: Program = ptr::null_mut();
     // SAFETY: texts end with NUL; there are no headers.

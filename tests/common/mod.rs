@@ -14,6 +14,13 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// Makes a GPU be there: the software device, unless `KOSHI_TEST_GPU` is 1 and the machine's is meant.
+pub fn gpu() {
+    if std::env::var_os("KOSHI_TEST_GPU").is_none_or(|value| value != "1") {
+        soft::load("");
+    }
+}
+
 /// The shared library that was built with this test, in the folder of the test itself.
 pub fn shared_library() -> PathBuf {
     let test = std::env::current_exe().unwrap();

@@ -130,3 +130,25 @@ pub fn run(backend: BackendChoice, case: u64, frames: u64, every: u64) {
     }
     assert_same_results(&mut channel, &reference, &name);
 }
+
+/// One case whose rows come in one push, or two: launches of many frames.
+pub fn run_whole(backend: BackendChoice, case: u64, frames: u64) {
+    let rng = &mut Rng(case.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let source = random_graph(rng);
+    let config = SearchConfig { candidate_capacity: u64::MAX, ..random_config(rng) };
+    let rows = random_rows(rng, frames);
+    let name = format!("case {case}: {source:?} {config:?}");
+    let graph = Arc::new(Graph::from_source(&source, Columns::Labels).unwrap());
+    let config_all =
+        DecoderConfig { search: config, backend, num_lanes: 1, num_threads: 1, ..DecoderConfig::default() };
+    let decoder = Decoder::new(graph, config_all).unwrap();
+    let mut channel = decoder.new_channel().unwrap();
+    let Ok(mut reference) = Reference::begin(&source, config) else { return };
+    channel.begin().unwrap();
+    let all = Rows::dense(&rows, COLUMNS as usize).unwrap();
+    let first = rng.below(frames + 1) as usize;
+    let expected = rows.chunks(COLUMNS as usize).try_for_each(|row| reference.advance(row));
+    let got = channel.push(all.slice(0, first)).and_then(|()| channel.push(all.slice(first, usize::MAX)));
+    assert_eq!(got.as_ref().map_err(stop_of).copied(), expected, "{name}");
+    assert_same_results(&mut channel, &reference, &name);
+}

@@ -1,4 +1,5 @@
-//! Another face's decoders on the GPU backend: on the software CUDA device, which is loaded first.
+//! Another face's decoders on the GPU backend: on the software CUDA device, or the
+//! machine's own GPU (see `common::gpu`).
 
 use std::marker::PhantomData;
 use std::path::Path;
@@ -29,7 +30,7 @@ impl<F: Face> Face for Gpu<F> {
     }
 
     fn decoder(graph: &F::Graph, config: &DecoderConfig) -> Outcome<F::Decoder> {
-        crate::common::soft::load("");
+        crate::common::gpu();
         F::decoder(graph, &DecoderConfig { backend: BackendChoice::Cuda, ..*config })
     }
 
