@@ -31,7 +31,7 @@ fn long_utterances_prune_on_the_way() {
 #[test]
 fn whole_utterances_in_one_push() {
     common::gpu();
-    for case in 0..cases(300) {
-        common::random_search::run_whole(BackendChoice::Cuda, 2_000_000 + case, 2 + case % 90);
+    for case in 0..cases(120) {
+        common::random_search::run_whole(BackendChoice::Cuda, 2_000_000 + case, 2 + case % 50);
     }
 }

@@ -8,7 +8,7 @@ mod face;
 
 use common::graph::{Rng, arc, source};
 use common::reference::{Reference, Stop};
-use face::{C, Face, Fault, Gpu, Matrix, Rust, Status, graph, results};
+use face::{C, Face, Fault, Matrix, Rust, Status, graph, on_gpu, results};
 use koshi::decoder::DecoderConfig;
 use koshi::graph::VecSource;
 use koshi::search::SearchConfig;
@@ -132,12 +132,12 @@ fn costs_at_the_ends_of_the_range() {
 
 #[test]
 fn plain_costs_and_tight_bounds_on_the_gpu() {
-    run(0..150, 0, check::<Gpu<Rust>>);
-    run(150..200, 0, check::<Gpu<C>>);
+    on_gpu(|| run(0..150, 0, check::<Rust>));
+    on_gpu(|| run(150..200, 0, check::<C>));
 }
 
 #[test]
 fn costs_at_the_ends_of_the_range_on_the_gpu() {
-    run(100_000..100_100, 10, check::<Gpu<Rust>>);
-    run(200_000..200_100, 50, check::<Gpu<C>>);
+    on_gpu(|| run(100_000..100_100, 10, check::<Rust>));
+    on_gpu(|| run(200_000..200_100, 50, check::<C>));
 }

@@ -219,7 +219,9 @@ impl Plan {
     pub fn device_bytes(&self) -> u64 {
         let reports = size_of::<LaneReport>() + size_of::<LaneInput>() + self.frames * size_of::<FrameReport>();
         let lane = 4 * (self.work_words + self.out_words + self.input_words) + reports as u64;
-        u64::from(self.lanes).saturating_mul(lane)
+        // Rows that come from device memory: of one lane, whichever it is.
+        let taken = self.frames * (2 * 4 * self.columns + 8);
+        u64::from(self.lanes).saturating_mul(lane).saturating_add(taken as u64)
     }
 }
 
@@ -252,7 +254,8 @@ mod tests {
 
     #[test]
     fn lanes_multiply() {
-        let one = Plan::new(&graph(1000), &SearchConfig::default(), 1).unwrap().device_bytes();
-        assert_eq!(Plan::new(&graph(1000), &SearchConfig::default(), 7).unwrap().device_bytes(), 7 * one);
+        let bytes = |lanes| Plan::new(&graph(1000), &SearchConfig::default(), lanes).unwrap().device_bytes();
+        assert_eq!(bytes(7) - bytes(6), bytes(2) - bytes(1));
+        assert!(bytes(2) > 15 * bytes(1) / 8);
     }
 }

@@ -85,7 +85,10 @@ impl Module {
             if code != CUDA_SUCCESS {
                 let why = context.api.text(code);
                 let name = name.to_string_lossy();
-                return Err(Error::Device(format!("GPU {}: kernel {name}: {why}", context.device)));
+                return Err(Error::Device(format!(
+                    "GPU {}: cuModuleGetFunction of {name} answered {why}",
+                    context.device
+                )));
             }
         }
         Ok(module)

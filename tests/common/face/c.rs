@@ -11,7 +11,7 @@ use koshi::ffi::*;
 use koshi::lattice::{LatticeArc, LatticeWeight, RawLattice};
 use koshi::search::SearchStats;
 
-use super::{Face, Fault, Matrix, Outcome, Pull, Scores, Status, Words, own};
+use super::{Face, Fault, Matrix, Outcome, Pull, Scores, Status, Words, own, with_backend};
 
 pub struct C;
 
@@ -310,7 +310,7 @@ impl Face for C {
     }
 
     fn decoder(graph: &Self::Graph, options: &DecoderConfig) -> Outcome<Self::Decoder> {
-        let config = config(options);
+        let config = config(&with_backend(options));
         // SAFETY: as above.
         let made = make(|out, err| unsafe { koshi_decoder_new(graph.pointer, &config, out, err) })?;
         Ok(handle(made, koshi_decoder_free))

@@ -3,7 +3,6 @@
 #![allow(dead_code, unused_imports)] // each test file uses its own part
 
 mod c;
-mod gpu;
 #[path = "../openfst.rs"]
 pub mod openfst;
 mod rust;
@@ -11,13 +10,12 @@ mod rust;
 use std::cell::Cell;
 use std::path::Path;
 
-use koshi::decoder::DecoderConfig;
+use koshi::decoder::{BackendChoice, DecoderConfig};
 use koshi::lattice::RawLattice;
 use koshi::search::SearchStats;
 
 use crate::common::graph::arc;
 pub use c::C;
-pub use gpu::Gpu;
 pub use koshi::ffi::koshi_status_code as Status;
 use koshi::graph::VecSource;
 use openfst::Form;
@@ -118,6 +116,31 @@ fn own<T>(body: impl FnOnce() -> T) -> T {
     made
 }
 
+thread_local! {
+    /// Whether decoders that this thread makes without naming a backend are on the GPU.
+    static ON_GPU: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs a test whose decoders are on the GPU.
+pub fn on_gpu<T>(test: impl FnOnce() -> T) -> T {
+    crate::common::gpu();
+    let before = ON_GPU.replace(true);
+    let made = test();
+    ON_GPU.set(before);
+    made
+}
+
+/// The options, with a backend in any case: which one "auto" takes depends on what the other tests of
+/// the program have loaded.
+fn with_backend(config: &DecoderConfig) -> DecoderConfig {
+    let backend = match config.backend {
+        BackendChoice::Auto if ON_GPU.get() => BackendChoice::Cuda,
+        BackendChoice::Auto => BackendChoice::Cpu,
+        named => named,
+    };
+    DecoderConfig { backend, ..*config }
+}
+
 /// A way to use the library.
 pub trait Face {
     type Graph;
@@ -180,15 +203,15 @@ macro_rules! over_both_faces {
     };
 }
 
-/// The same over the GPU backend: each face on the software CUDA device.
+/// The same over the GPU backend: each face on the software CUDA device (see `common::gpu`).
 #[macro_export]
 macro_rules! over_both_faces_on_gpu {
     ($($name:ident)*) => {
         mod rust_gpu {
-            $(#[test] fn $name() { super::$name::<super::face::Gpu<super::face::Rust>>() })*
+            $(#[test] fn $name() { super::face::on_gpu(super::$name::<super::face::Rust>) })*
         }
         mod c_gpu {
-            $(#[test] fn $name() { super::$name::<super::face::Gpu<super::face::C>>() })*
+            $(#[test] fn $name() { super::face::on_gpu(super::$name::<super::face::C>) })*
         }
     };
 }

@@ -10,7 +10,7 @@ use koshi::lattice::{self, LanguageModel, Lattice, RawLattice};
 use koshi::search::{Rows, SearchStats};
 use koshi::table::Input;
 
-use super::{Face, Fault, Matrix, Outcome, Pull, Scores, Status, Words, own};
+use super::{Face, Fault, Matrix, Outcome, Pull, Scores, Status, Words, own, with_backend};
 
 pub struct Rust;
 
@@ -105,7 +105,7 @@ impl Face for Rust {
     }
 
     fn decoder(graph: &Arc<Graph>, config: &DecoderConfig) -> Outcome<Arc<Decoder>> {
-        Decoder::new(Arc::clone(graph), *config).map_err(fault)
+        Decoder::new(Arc::clone(graph), with_backend(config)).map_err(fault)
     }
 
     fn default_decoder(graph: &Arc<Graph>) -> Outcome<Arc<Decoder>> {
