@@ -1275,6 +1275,19 @@ koshi_status koshi_channel_push(koshi_channel *channel,
                                 size_t stride,
                                 koshi_error **err);
 
+// The same as koshi_channel_push for `frames` rows in the memory of the decoder's GPU: `rows` is the
+// address of the first element, a CUdeviceptr. They are read behind the work that `stream` holds so far:
+// a CUstream of the device's primary context, or NULL for its default stream. The call returns when they
+// have been searched. KOSHI_E_UNSUPPORTED where the decoder computes on the CPU; KOSHI_E_DEVICE names
+// what the driver answered.
+koshi_status koshi_channel_push_device(koshi_channel *channel,
+                                       uint64_t rows,
+                                       size_t frames,
+                                       size_t dim,
+                                       size_t stride,
+                                       void *stream,
+                                       koshi_error **err);
+
 // Pulls frames from `decodable` while they are ready, at most `max_frames` of them (negative: no
 // bound), and writes how many were searched to *frames_decoded, which may be NULL. Frame numbers count
 // from begin. Otherwise as koshi_channel_push; a callback that fails is KOSHI_E_CALLBACK, and the call

@@ -18,13 +18,16 @@ use koshi::graph::{Columns, Graph, VecSource};
 use koshi::search::{Rows, SearchConfig, SearchStats};
 use koshi::table::{MatrixHolder, SequentialReader, Transitions};
 
-const USUAL: &str = "schedule=rr,lazy=0,devices=2,memory=4294967296,kernels=plain,source=,refuse_binary=0";
+const USUAL: &str = "schedule=rr,lazy=0,devices=2,memory=4294967296,kernels=plain,refuse_binary=0";
+
+/// The compiled kernels, empty where no compiler was at hand.
+static IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kernels.fatbin"));
 
 /// The device with these settings and nothing left over, for one test at a time.
 fn device(settings: &str) -> (MutexGuard<'static, ()>, &'static Soft) {
     static ALONE: Mutex<()> = Mutex::new(());
     let alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let soft = soft::load(USUAL);
+    let soft = soft::load(&common::with_kernels(USUAL));
     soft.reset();
     soft.configure(settings);
     (alone, soft)
@@ -437,6 +440,9 @@ fn calls_of_the_driver_that_fail() {
     let expected = solo(&graph, &config(BackendChoice::Cpu, 1, search()), rows);
     let on_gpu = config(BackendChoice::Cuda, 1, search());
     let empty = soft.memory_used(0);
+    // Without the image, of whose failures the source makes good.
+    soft.configure("refuse_binary=1");
+    let loads = if IMAGE.is_empty() { 1 } else { 2 };
     // Making a decoder: each call fails in turn, with its name and code in the message.
     let calls = [
         ("cuDevicePrimaryCtxRetain", 101, Status::KOSHI_E_NO_DEVICE),
@@ -454,7 +460,8 @@ fn calls_of_the_driver_that_fail() {
     ];
     for (call, code, status) in calls {
         for auto in [false, true] {
-            soft.configure(&format!("fail={call}:1:{code}"));
+            let nth = if call == "cuModuleLoadData" { loads } else { 1 };
+            soft.configure(&format!("fail={call}:{nth}:{code}"));
             if auto {
                 let automatic = config(BackendChoice::Auto, 1, search());
                 let decoder = Decoder::new(Arc::clone(&graph), automatic).unwrap();
@@ -503,12 +510,29 @@ fn calls_of_the_driver_that_fail() {
     soft.reset();
 }
 
+/// What is refused of the image the source makes good, and the image where there is no compiler.
+#[test]
+fn an_image_that_is_refused() {
+    let (_alone, soft) = device("");
+    let (graph, rows, dim) = busy(3);
+    let rows = Matrix::dense(&rows, dim);
+    let expected = solo(&graph, &config(BackendChoice::Cpu, 1, search()), rows);
+    for settings in ["refuse_binary=0", "refuse_binary=1", "refuse_binary=0,fail=cuModuleGetFunction:2:500"] {
+        if IMAGE.is_empty() && settings.contains("fail") {
+            continue; // nothing to fall back on
+        }
+        soft.configure(settings);
+        assert_eq!(solo(&graph, &config(BackendChoice::Cuda, 1, search()), rows), expected, "{settings}");
+        soft.reset();
+    }
+}
+
 /// Without an image and without a compiler there are no kernels: in a process of its own, since the
 /// kernels are compiled once a process.
 #[test]
 #[ignore = "runs in a process of its own"]
 fn no_compiler() {
-    let (_alone, soft) = device("fail=nvrtcCompileProgram:1:6");
+    let (_alone, soft) = device("refuse_binary=1,fail=nvrtcCompileProgram:1:6");
     let (graph, rows, dim) = busy(2);
     let fault = Rust::decoder(&graph, &config(BackendChoice::Cuda, 1, search())).unwrap_err();
     assert_eq!(fault.status, Status::KOSHI_E_DEVICE);

@@ -17,8 +17,15 @@ pub fn root() -> &'static Path {
 /// Makes a GPU be there: the software device, unless `KOSHI_TEST_GPU` is 1 and the machine's is meant.
 pub fn gpu() {
     if std::env::var_os("KOSHI_TEST_GPU").is_none_or(|value| value != "1") {
-        soft::load("");
+        soft::load(&with_kernels(""));
     }
+}
+
+/// Settings of the software device, and with them where the text is that the library's kernels were
+/// made from: an image of machine code cannot be looked into.
+pub fn with_kernels(settings: &str) -> String {
+    let comma = if settings.is_empty() { "" } else { "," };
+    format!("{settings}{comma}source={}/kernels.cu", env!("OUT_DIR"))
 }
 
 /// The shared library that was built with this test, in the folder of the test itself.
