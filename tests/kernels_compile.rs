@@ -147,13 +147,18 @@ fn all_gpus_are_built_for_without_spills() {
     assert_eq!(stands, fresh, "KOSHI_BLESS=1 and NVCC=$(kernels/get_nvcc.sh) write kernels/resources.md anew");
 }
 
-/// The run-time compiler beside nvcc, where get_nvcc.sh puts it.
+/// The run-time compiler beside nvcc, where get_nvcc.sh puts it. It looks for its built-in headers by name, so
+/// these are loaded first.
 fn run_time_compiler() -> Option<*mut c_void> {
-    let library = kernels::nvcc()?.parent()?.parent()?.join("lib/libnvrtc.so.13");
-    let name = CString::new(library.to_str()?).ok()?;
-    // SAFETY: loads NVIDIA's library, which stays loaded.
-    let found = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-    (!found.is_null()).then_some(found)
+    let folder = kernels::nvcc()?.parent()?.parent()?.join("lib");
+    let mut library = None;
+    for name in ["libnvrtc-builtins.so.13.0", "libnvrtc.so.13"] {
+        let path = CString::new(folder.join(name).to_str()?).ok()?;
+        // SAFETY: loads NVIDIA's libraries, which stay loaded.
+        let found = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        library = (!found.is_null()).then_some(found);
+    }
+    library
 }
 
 type Create = unsafe extern "C" fn(

@@ -80,10 +80,12 @@ bool configure(const char *text) {
 }
 
 int injected(const char *function) {
+    int code = 0;
     for (Fault &fault : settings.faults) {
-        if (fault.function == function && fault.calls_left > 0 && --fault.calls_left == 0) return fault.code;
+        if (fault.function != function || fault.calls_left == 0 || --fault.calls_left > 0) continue;
+        if (code == 0) code = fault.code;
     }
-    return 0;
+    return code;
 }
 
 // Programs that cannot call `soft_configure` set the variable.

@@ -72,10 +72,7 @@ int launch(Stream &stream, Function &function, dim3 grid, dim3 block, size_t dyn
 // the source that the tests name.
 int load(const void *image, Module *&made) {
     const auto *bytes = static_cast<const unsigned char *>(image);
-    const bool fatbin = memcmp(bytes, "\x50\xed\x55\xba", 4) == 0, elf = memcmp(bytes,
-                                                                                "\x7f"
-                                                                                "ELF",
-                                                                                4) == 0;
+    const bool fatbin = memcmp(bytes, "\x50\xed\x55\xba", 4) == 0, elf = memcmp(bytes, "\177ELF", 4) == 0;
     std::string object;
     if (fatbin || elf) {
         if (settings.refuse_binary) return NO_BINARY_FOR_GPU;

@@ -49,12 +49,12 @@ pub fn load(settings: &str) -> &'static Soft {
         // SAFETY: the types are those of the functions in kernels/soft/driver.cpp.
         unsafe {
             Soft {
-                configure: std::mem::transmute::<*mut c_void, _>(symbol(cuda, c"soft_configure")),
-                reset: std::mem::transmute::<*mut c_void, _>(symbol(cuda, c"soft_reset")),
-                report: std::mem::transmute::<*mut c_void, _>(symbol(cuda, c"soft_report")),
-                stats: std::mem::transmute::<*mut c_void, _>(symbol(cuda, c"soft_stats")),
-                thread_steps: std::mem::transmute::<*mut c_void, _>(symbol(cuda, c"soft_thread_steps")),
-                memory_used: std::mem::transmute::<*mut c_void, _>(symbol(cuda, c"soft_memory_used")),
+                configure: symbol(cuda, c"soft_configure"),
+                reset: symbol(cuda, c"soft_reset"),
+                report: symbol(cuda, c"soft_report"),
+                stats: symbol(cuda, c"soft_stats"),
+                thread_steps: symbol(cuda, c"soft_thread_steps"),
+                memory_used: symbol(cuda, c"soft_memory_used"),
             }
         }
     });
@@ -70,11 +70,15 @@ fn open(path: &Path) -> *mut c_void {
     library
 }
 
-fn symbol(library: *mut c_void, name: &CStr) -> *mut c_void {
+/// # Safety
+/// `F` is the type of the C function `name`.
+unsafe fn symbol<F: Copy>(library: *mut c_void, name: &CStr) -> F {
     // SAFETY: the library stays loaded.
     let found = unsafe { libc::dlsym(library, name.as_ptr()) };
     assert!(!found.is_null(), "{name:?} is missing");
-    found
+    assert_eq!(size_of::<F>(), size_of_val(&found));
+    // SAFETY: both are addresses; the type is the caller's promise.
+    unsafe { std::mem::transmute_copy(&found) }
 }
 
 impl Soft {
