@@ -533,7 +533,8 @@ typedef struct {
     uint32_t link_budget;
     // Channels that are advanced at the same time: 1 to 65536. Default by the machine.
     uint32_t num_lanes;
-    // Threads over which a batch is spread on the CPU: 1 to 1024. Default by the machine.
+    // Threads over which a batch is spread, or on a GPU the host's part of it: 1 to 1024. Default by the
+    // machine.
     uint32_t num_threads;
     // Channels that may exist at the same time; 0 for no bound. Default 0.
     uint32_t max_channels;

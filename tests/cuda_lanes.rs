@@ -221,7 +221,9 @@ fn speech_in_any_batch() {
     assert!(expected.iter().all(|results| results.lattices[0].num_arcs() > 50));
     let mut rng = Rng(7);
     for num_lanes in [1, 3] {
-        let decoder = Rust::decoder(&graph, &config(BackendChoice::Cuda, num_lanes, search)).unwrap();
+        let threads = num_lanes.min(2);
+        let config = DecoderConfig { num_threads: threads, ..config(BackendChoice::Cuda, num_lanes, search) };
+        let decoder = Rust::decoder(&graph, &config).unwrap();
         let mut channels: Vec<_> = rows.iter().map(|_| Rust::channel(&decoder).unwrap()).collect();
         channels.iter_mut().for_each(|channel| Rust::begin(channel).unwrap());
         let mut done = vec![0; rows.len()];

@@ -43,7 +43,7 @@ static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn the_second_pass_takes_no_memory() {
-    let (stats, taken) = two_passes(BackendChoice::Cpu, 400);
+    let (stats, taken) = passes(BackendChoice::Cpu, 400, 2);
     assert!(stats.trace_links > 1_000, "the trace was pruned on the way: {stats:?}");
     assert!(stats.max_active_held > 0 && stats.links > 100_000, "the search had work to do: {stats:?}");
     assert!(taken[0] > 10, "the counter counts: {taken:?}");
@@ -53,14 +53,15 @@ fn the_second_pass_takes_no_memory() {
 #[test]
 fn nor_does_it_on_the_gpu() {
     common::gpu();
-    let (stats, taken) = two_passes(BackendChoice::Cuda, 130);
+    let (stats, taken) = passes(BackendChoice::Cuda, 130, 6);
     assert!(stats.trace_links > 300 && stats.links > 30_000, "the search had work to do: {stats:?}");
     assert!(taken[0] > 10, "the counter counts: {taken:?}");
-    assert_eq!(taken[1], 0, "{taken:?}");
+    // The two windows change places at each pruning, and grow to what either needs.
+    assert_eq!(taken.last(), Some(&0), "{taken:?}");
 }
 
-/// What a channel takes of the allocator when it decodes an utterance, twice.
-fn two_passes(backend: BackendChoice, frames: usize) -> (SearchStats, Vec<u64>) {
+/// What a channel takes of the allocator each time that it decodes an utterance.
+fn passes(backend: BackendChoice, frames: usize, count: usize) -> (SearchStats, Vec<u64>) {
     let rng = &mut Rng(5);
     let (graph, rows, dim) = rng.busy();
     let graph = Arc::new(Graph::from_source(&graph, Columns::Labels).unwrap());
@@ -70,7 +71,7 @@ fn two_passes(backend: BackendChoice, frames: usize) -> (SearchStats, Vec<u64>) 
     let mut channel = decoder.new_channel().unwrap();
     let rows = Rows::dense(&rows, dim).unwrap().slice(0, frames);
     let mut taken = Vec::new();
-    for _ in 0..2 {
+    for _ in 0..count {
         channel.begin().unwrap();
         let before = COUNT.with(Cell::get);
         channel.push(rows).unwrap();

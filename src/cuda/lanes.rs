@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
+use rayon::prelude::*;
 
 use super::channel::CudaChannel;
 use super::context::Context;
 use super::layout::{FrameReport, LaneReport, Plan, status};
-use super::workspace::{DeviceRows, StageSeconds, Workspace};
+use super::workspace::{DeviceRows, Fetched, Progress, StageSeconds, Workspace};
 use crate::error::{Error, Result, try_reserve};
 use crate::float_env::FloatEnv;
 use crate::graph::Graph;
+use crate::quiet::Quiet;
 use crate::search::{Holds, LaneWork, Lanes, Room, Rows, SearchConfig, first_unusable, scale_row};
 
 /// What all channels of a decoder share.
@@ -85,6 +87,8 @@ pub struct CudaLanes {
     shared: Arc<Shared>,
     context: Arc<Context>,
     workspace: Mutex<Workspace>,
+    /// None with one thread: the host's part of a batch then runs on the caller's.
+    pool: Option<rayon::ThreadPool>,
 }
 
 impl std::fmt::Debug for CudaLanes {
@@ -95,9 +99,17 @@ impl std::fmt::Debug for CudaLanes {
 
 impl CudaLanes {
     /// `num_lanes` channels are advanced at once on GPU `device`, from 0. All device memory is
-    /// taken here; [`Error::NoMemory`] says how much was asked for and how much is free.
-    pub fn new(graph: Arc<Graph>, config: SearchConfig, device: u32, num_lanes: u32) -> Result<CudaLanes> {
+    /// taken here; [`Error::NoMemory`] says how much was asked for and how much is free. The host's
+    /// part of a batch, scaling rows and taking in what survives, is spread over `num_threads` threads.
+    pub fn new(
+        graph: Arc<Graph>,
+        config: SearchConfig,
+        device: u32,
+        num_lanes: u32,
+        num_threads: usize,
+    ) -> Result<CudaLanes> {
         config.check()?;
+        let pool = threads(num_threads)?;
         let context = Context::new(device)?;
         let entered = context.enter()?;
         let mut workspace = Workspace::new(&context, &graph, &config, num_lanes.max(1))?;
@@ -105,7 +117,7 @@ impl CudaLanes {
         drop(entered);
         let max_links = workspace.plan.max_links;
         let shared = Arc::new(Shared { graph, config, first, max_links, rooms: Mutex::new(Vec::new()) });
-        Ok(CudaLanes { shared, context, workspace: Mutex::new(workspace) })
+        Ok(CudaLanes { shared, context, workspace: Mutex::new(workspace), pool })
     }
 
     /// Bytes of device memory that a decoder with `num_lanes` lanes takes, without the graph, which
@@ -153,7 +165,7 @@ impl CudaLanes {
             channel.stats.seconds += workspace.launch()?;
             workspace.fetch(0)?;
             let before = channel.stats.frames;
-            self.take_lane(&mut workspace, (0, 0), channel, None)?;
+            self.take_lane(&workspace.fetched(0), 0, channel, None)?;
             rows = rows.behind((channel.stats.frames - before) as usize);
         }
         Ok(())
@@ -173,126 +185,174 @@ impl CudaLanes {
         Ok(usize::try_from(left).unwrap_or(usize::MAX))
     }
 
-    /// Stages the next rows of an item.
-    fn stage(
+    /// Makes an item part of the launch that is staged, if it has rows left and may go on.
+    fn reserve<H: Holds<CudaChannel>>(
         &self,
         workspace: &mut Workspace,
-        channel: &CudaChannel,
-        rows: Rows<'_>,
-        cancelled: &AtomicBool,
-    ) -> Result<()> {
-        self.shared.graph.check_width(rows.dim())?;
-        let most = self.may_advance(channel, cancelled)?.min(rows.frames());
-        let (scale, columns) = (self.shared.config.acoustic_scale, workspace.plan.columns);
-        let first = channel.stats.frames;
-        workspace.stage(&channel.emitters, channel.next_beam, most, |costs| {
-            for (at, costs) in costs.chunks_exact_mut(columns).enumerate() {
-                let row = rows.row(at);
-                let (read, others) = row.split_at(columns.min(row.len()));
-                let scaled = scale_row(read, scale, first + at as u64, costs).and_then(|()| {
-                    first_unusable(others, scale).map_or(Ok(()), |column| {
-                        let value = others.get(column).copied().unwrap_or(f32::NAN);
-                        Err(Error::Scores { frame: first + at as u64, column: columns + column, value })
-                    })
-                });
-                match scaled {
-                    Ok(()) => {}
-                    Err(error) if at == 0 => return Err(error),
-                    // The frames before it first.
-                    Err(_) => return Ok(at),
-                }
-            }
-            Ok(costs.len() / columns)
-        })?;
-        Ok(())
+        work: &mut LaneWork<'_, H>,
+        done: usize,
+    ) -> Result<Option<(usize, usize)>> {
+        let rest = work.rows.slice(done, usize::MAX);
+        if rest.frames() == 0 {
+            return Ok(None);
+        }
+        let channel = work.channel.held().ok_or_else(|| Error::Internal("the channel is of another backend".into()))?;
+        self.shared.graph.check_width(rest.dim())?;
+        let most = self.may_advance(channel, work.cancelled)?.min(rest.frames());
+        workspace.reserve(channel.emitters.len(), channel.next_beam, most).map(Some)
     }
 
-    /// Takes what lane `lane` has done into its channel; `first` is the first lane of the last
-    /// fetch. The rows are those of the host, or else those taken from the device.
+    /// Scales rows into their places, up to the first bad one; that one is an error only when it is
+    /// the first, so that what comes before it is searched. Gives how many are good.
+    fn scale(&self, rows: Rows<'_>, first: u64, columns: usize, places: &mut [f32]) -> Result<usize> {
+        let scale = self.shared.config.acoustic_scale;
+        for (at, costs) in places.chunks_exact_mut(columns).enumerate() {
+            let (row, frame) = (rows.row(at), first + at as u64);
+            let (read, others) = row.split_at(columns.min(row.len()));
+            let scaled = scale_row(read, scale, frame, costs).and_then(|()| {
+                first_unusable(others, scale).map_or(Ok(()), |column| {
+                    let value = others.get(column).copied().unwrap_or(f32::NAN);
+                    Err(Error::Scores { frame, column: columns + column, value })
+                })
+            });
+            if let Err(error) = scaled {
+                return if at == 0 { Err(error) } else { Ok(at) };
+            }
+        }
+        Ok(places.len() / columns)
+    }
+
+    /// Takes what a lane has done into its channel. The rows are those of the host, or else those
+    /// taken from the device.
     fn take_lane(
         &self,
-        workspace: &mut Workspace,
-        (first, lane): (usize, usize),
+        fetched: &Fetched<'_>,
+        lane: usize,
         channel: &mut CudaChannel,
         rows: Option<Rows<'_>>,
     ) -> Result<()> {
-        let report = workspace.report(lane);
-        let columns = workspace.plan.columns;
-        let mut room = std::mem::take(&mut workspace.room);
-        let (frames, words) = workspace.output(first, lane);
-        let taken = workspace.taken_rows();
+        let (report, frames, words) = fetched.lane(lane);
+        let columns = fetched.columns;
         let row = |at: usize| match rows {
-            Some(rows) => rows.row(at),
-            None => taken.get(at * columns..(at + 1) * columns).unwrap_or(&[]),
+            Some(rows) if at < rows.frames() => rows.row(at),
+            Some(_) => &[],
+            None => fetched.taken.get(at * columns..(at + 1) * columns).unwrap_or(&[]),
         };
-        let mut outcome = Ok(());
-        for (at, frame) in frames.iter().enumerate() {
-            let row = row(at);
-            outcome = channel.take_time(frame, words, Some(&row[..columns.min(row.len())]), &mut room);
-            if outcome.is_err() {
-                // What came before is there, but of its last time only what this launch's end needs.
-                channel.broken |= at > 0;
-                break;
+        let outcome = self.shared.with_room(|room| {
+            for (at, frame) in frames.iter().enumerate() {
+                let row = row(at);
+                let taken = channel.take_time(frame, words, Some(&row[..columns.min(row.len())]), room);
+                if taken.is_err() {
+                    // What came before is there, but of its last time only what this launch's end needs.
+                    channel.broken |= at > 0;
+                    return taken;
+                }
             }
-        }
-        let done = frames.len();
+            Ok(())
+        });
         channel.choose_emitters();
-        let failed = match report.status {
-            status::DONE => None,
-            status::OUTPUT_FULL if done > 0 => None,
-            _ => Some(self.shared.failure(&report, channel.stats.frames, Some(row(done)))),
+        outcome?;
+        match report.status {
+            status::DONE => Ok(()),
+            status::OUTPUT_FULL if !frames.is_empty() => Ok(()),
+            _ => Err(self.shared.failure(&report, channel.stats.frames, Some(row(frames.len())))),
+        }
+    }
+
+    /// Runs `body` on each item that has a lane, on the decoder's threads.
+    fn each<H: Holds<CudaChannel>>(
+        &self,
+        batch: &mut [LaneWork<'_, H>],
+        progress: &mut [Progress],
+        body: impl Fn(&mut CudaChannel, Rows<'_>, usize, &mut Progress) -> Result<()> + Sync,
+    ) {
+        let one = |work: &mut LaneWork<'_, H>, progress: &mut Progress| {
+            let _env = FloatEnv::enter();
+            let rest = work.rows.slice(progress.done, usize::MAX);
+            if let (Some(lane), Ok(()), Some(channel)) = (progress.lane, &work.result, work.channel.held()) {
+                work.result = body(channel, rest, lane, progress);
+            }
         };
-        workspace.room = room;
-        outcome.and(failed.map_or(Ok(()), Err))
+        match &self.pool {
+            Some(pool) if batch.len() > 1 => pool.install(|| {
+                let items = batch.par_iter_mut().zip(progress.par_iter_mut());
+                items.for_each(|(work, progress)| one(work, progress));
+            }),
+            _ => batch.iter_mut().zip(progress).for_each(|(work, progress)| one(work, progress)),
+        }
     }
 
     fn advance_all<H: Holds<CudaChannel>>(
         &self,
         workspace: &mut Workspace,
         batch: &mut [LaneWork<'_, H>],
+        progress: &mut [Progress],
     ) -> Result<()> {
-        workspace.done.clear();
-        try_reserve(&mut workspace.done, batch.len(), "batch")?;
-        workspace.done.resize(batch.len(), 0);
         loop {
             workspace.start();
-            for (at, work) in batch.iter_mut().enumerate() {
-                if !workspace.has_lane() {
-                    break;
-                }
-                let rest = work.rows.slice(workspace.done[at], usize::MAX);
-                if rest.frames() == 0 || work.result.is_err() {
+            for (work, progress) in batch.iter_mut().zip(&mut *progress) {
+                progress.lane = None;
+                if work.result.is_err() || !workspace.has_lane() {
                     continue;
                 }
-                work.result = match work.channel.held() {
-                    Some(channel) => self.stage(workspace, channel, rest, work.cancelled),
-                    None => Err(Error::Internal("the channel is of another backend".into())),
-                };
-                if work.result.is_ok() {
-                    workspace.staged.push(at);
+                match self.reserve(workspace, work, progress.done) {
+                    Ok(reserved) => progress.lane = reserved.map(|(lane, _)| lane),
+                    Err(error) => work.result = Err(error),
                 }
             }
-            if workspace.staged.is_empty() {
+            if workspace.num_staged() == 0 {
                 return Ok(());
             }
-            let seconds = workspace.launch()?;
-            let (mut first, mut end) = (0, 0);
-            for lane in 0..workspace.staged.len() {
-                if lane == end {
-                    first = lane;
-                    end = workspace.fetch(lane)?;
+            let columns = workspace.plan.columns;
+            let places = workspace.places();
+            self.each(batch, progress, |channel, rest, lane, progress| {
+                // SAFETY: each item has a lane of its own.
+                let (emitters, rows) = unsafe { (places.emitters(lane), places.rows(lane)) };
+                emitters.copy_from_slice(&channel.emitters);
+                progress.rows = 0;
+                progress.rows = self.scale(rest, channel.stats.frames, columns, rows)?;
+                Ok(())
+            });
+            for progress in &*progress {
+                if let Some(lane) = progress.lane {
+                    workspace.set_frames(lane, progress.rows);
                 }
-                let at = workspace.staged[lane];
-                let work = &mut batch[at];
-                let rest = work.rows.slice(workspace.done[at], usize::MAX);
-                let Some(channel) = work.channel.held() else { continue };
-                channel.stats.seconds += seconds;
-                let before = channel.stats.frames;
-                work.result = self.take_lane(workspace, (first, lane), channel, Some(rest));
-                workspace.done[at] += (channel.stats.frames - before) as usize;
+            }
+            let seconds = workspace.launch()?;
+            let mut first = 0;
+            while first < workspace.num_staged() {
+                let end = workspace.fetch(first)?;
+                let fetched = workspace.fetched(first);
+                self.each(batch, progress, |channel, rest, lane, progress| {
+                    if !(first..end).contains(&lane) {
+                        return Ok(());
+                    }
+                    channel.stats.seconds += seconds;
+                    let before = channel.stats.frames;
+                    let outcome = self.take_lane(&fetched, lane, channel, Some(rest));
+                    progress.done += (channel.stats.frames - before) as usize;
+                    outcome
+                });
+                first = end;
             }
         }
     }
+}
+
+/// A pool of threads, where there is to be more than one.
+fn threads(count: usize) -> Result<Option<rayon::ThreadPool>> {
+    if count < 2 {
+        return Ok(None);
+    }
+    let built = rayon::ThreadPoolBuilder::new()
+        .num_threads(count)
+        .thread_name(|at| format!("koshi-cuda-{at}"))
+        .start_handler(|_| Quiet::whole_thread())
+        .build();
+    built.map(Some).map_err(|error| Error::Io {
+        what: format!("starting {count} threads"),
+        source: std::io::Error::other(error.to_string()),
+    })
 }
 
 /// Time 0 depends on the graph and the options alone.
@@ -301,8 +361,7 @@ fn search_time_0(workspace: &mut Workspace) -> Result<(LaneReport, Vec<FrameRepo
     workspace.stage_begin()?;
     workspace.launch()?;
     workspace.fetch(0)?;
-    let report = workspace.report(0);
-    let (frames, words) = workspace.output(0, 0);
+    let (report, frames, words) = workspace.fetched(0).lane(0);
     let (mut kept_frames, mut kept_words) = (Vec::new(), Vec::new());
     try_reserve(&mut kept_frames, frames.len(), "time 0")?;
     try_reserve(&mut kept_words, words.len(), "time 0")?;
@@ -321,16 +380,23 @@ impl Lanes for CudaLanes {
     /// A failure of the device fails all items that are not done; their channels hold what was
     /// searched before.
     fn advance<H: Holds<CudaChannel>>(&self, batch: &mut [LaneWork<'_, H>]) {
-        let _env = FloatEnv::enter();
         let mut workspace = self.workspace.lock();
-        let outcome = self.context.enter().and_then(|_entered| self.advance_all(&mut workspace, batch));
-        let Err(error) = outcome else { return };
-        let message = error.chain();
-        for (at, work) in batch.iter_mut().enumerate() {
-            let done = workspace.done.get(at).copied().unwrap_or(0);
-            if work.result.is_ok() && done < work.rows.frames() {
-                work.result = Err(Error::Device(message.clone()));
+        let mut progress = std::mem::take(&mut workspace.progress);
+        progress.clear();
+        let outcome = try_reserve(&mut progress, batch.len(), "batch").and_then(|()| {
+            progress.resize(batch.len(), Progress::default());
+            let _entered = self.context.enter()?;
+            self.advance_all(&mut workspace, batch, &mut progress)
+        });
+        if let Err(error) = outcome {
+            let message = error.chain();
+            for (at, work) in batch.iter_mut().enumerate() {
+                let done = progress.get(at).map_or(0, |progress| progress.done);
+                if work.result.is_ok() && done < work.rows.frames() {
+                    work.result = Err(Error::Device(message.clone()));
+                }
             }
         }
+        workspace.progress = progress;
     }
 }

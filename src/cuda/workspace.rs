@@ -16,7 +16,7 @@ use super::memory::{DeviceMemory, Pinned};
 use super::module::Module;
 use crate::error::{Error, Result, try_reserve};
 use crate::graph::Graph;
-use crate::search::{Room, SearchConfig};
+use crate::search::SearchConfig;
 
 /// Least number of words of output that the host looks at in one go, where the lanes have as many.
 const OUTPUT_STAGING: u64 = 1 << 24;
@@ -68,6 +68,16 @@ pub(super) struct Taken {
     pub bad: Option<(usize, f32)>,
 }
 
+/// How far an item of a batch is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Progress {
+    /// Frames done.
+    pub done: usize,
+    /// Its lane in the launch at hand, and how many rows it has there.
+    pub lane: Option<usize>,
+    pub rows: usize,
+}
+
 fn no_room() -> Error {
     Error::Internal("no room to stage a lane".into())
 }
@@ -109,10 +119,8 @@ pub(super) struct Workspace {
     dirty: bool,
     config: SearchConfig,
     pub seconds: StageSeconds,
-    /// Which items of a batch are staged, and how many frames of each are done.
-    pub staged: Vec<usize>,
-    pub done: Vec<usize>,
-    pub room: Room,
+    /// How far each item of the batch at hand is.
+    pub progress: Vec<Progress>,
     // Behind what uses it: fields go in their order.
     stream: Stream,
 }
@@ -135,8 +143,6 @@ impl Workspace {
         let input_words = plan.input_words.saturating_mul(u64::from(lanes));
         let mut fetched = Vec::new();
         try_reserve(&mut fetched, count, &of_lanes)?;
-        let mut staged = Vec::new();
-        try_reserve(&mut staged, count, &of_lanes)?;
         let new_event = || Event::new(context);
         let mut made = Workspace {
             work: memory(words(plan.work_words))?,
@@ -167,9 +173,7 @@ impl Workspace {
             dirty: true,
             config: *config,
             seconds: StageSeconds::default(),
-            staged,
-            done: Vec::new(),
-            room: Room::default(),
+            progress: Vec::new(),
             stream,
         };
         made.clean()?;
@@ -221,7 +225,6 @@ impl Workspace {
         self.used = 0;
         self.lanes = 0;
         self.longest = 0;
-        self.staged.clear();
     }
 
     /// Whether another lane can be staged.
@@ -229,45 +232,61 @@ impl Workspace {
         self.lanes < self.plan.lanes as usize
     }
 
-    /// Stages the next lane, with room for up to `frames` rows, which `fill` scales into their
-    /// places: it gives how many it did.
-    pub fn stage(
-        &mut self,
-        emitters: &[u32],
-        next_beam: f32,
-        frames: usize,
-        fill: impl FnOnce(&mut [f32]) -> Result<usize>,
-    ) -> Result<usize> {
-        let columns = self.plan.columns;
-        let first_row = self.used + emitters.len();
-        let end = first_row + frames.min(self.plan.frames) * columns;
-        let rows = self.host_input.items_mut().get_mut(first_row..end).ok_or_else(no_room)?;
-        let frames = fill(bytemuck::cast_slice_mut(rows))?;
+    /// Stages the next lane, with room for its emitting tokens and up to `frames` rows; they are
+    /// filled in later, lanes side by side. Gives the lane and how many rows there is room for.
+    pub fn reserve(&mut self, emitter_words: usize, next_beam: f32, frames: usize) -> Result<(usize, usize)> {
+        let frames = frames.min(self.plan.frames);
+        let first_row = self.used + emitter_words;
         let at = self.input.at + first_row as u64 * 4;
-        self.put(emitters, next_beam, frames as u32, at, false)?;
-        self.used += frames * columns;
-        Ok(frames)
+        let lane = self.lanes;
+        self.put(emitter_words, next_beam, frames as u32, at, false)?;
+        self.used += frames * self.plan.columns;
+        if self.used > self.host_input.items().len() {
+            return Err(no_room());
+        }
+        Ok((lane, frames))
+    }
+
+    /// The places of the staged lanes, to be filled in.
+    pub fn places(&mut self) -> Places<'_> {
+        let columns = self.plan.columns;
+        let inputs = &self.host_inputs.items()[..self.lanes];
+        Places { inputs, columns, words: self.host_input.items_mut().as_mut_ptr(), len: self.used }
+    }
+
+    /// Says how many rows a staged lane really has.
+    pub fn set_frames(&mut self, lane: usize, frames: usize) {
+        if let Some(input) = self.host_inputs.items_mut().get_mut(lane) {
+            input.frames = frames as u32;
+        }
     }
 
     /// Stages the next lane with `frames` rows of the last [`Workspace::take_rows`].
     pub fn stage_taken(&mut self, emitters: &[u32], next_beam: f32, frames: usize) -> Result<()> {
         let at = self.costs.at;
-        self.put(emitters, next_beam, frames as u32, at, false)
+        let lane = self.lanes;
+        self.put(emitters.len(), next_beam, frames as u32, at, false)?;
+        let places = self.places();
+        // SAFETY: nobody else asks.
+        unsafe { places.emitters(lane) }.copy_from_slice(emitters);
+        Ok(())
     }
 
     /// Stages the next lane for time 0.
     pub fn stage_begin(&mut self) -> Result<()> {
         let at = self.costs.at;
-        self.put(&[], f32::INFINITY, 1, at, true)
+        self.put(0, f32::INFINITY, 1, at, true)
     }
 
-    fn put(&mut self, emitters: &[u32], next_beam: f32, frames: u32, rows: DevicePointer, begin: bool) -> Result<()> {
-        let end = self.used + emitters.len();
-        self.host_input.items_mut().get_mut(self.used..end).ok_or_else(no_room)?.copy_from_slice(emitters);
+    fn put(&mut self, words: usize, next_beam: f32, frames: u32, rows: DevicePointer, begin: bool) -> Result<()> {
+        let end = self.used + words;
+        if end > self.host_input.items().len() {
+            return Err(no_room());
+        }
         *self.host_inputs.items_mut().get_mut(self.lanes).ok_or_else(no_room)? = LaneInput {
             emitters: self.used as u64,
             rows,
-            num_emitters: (emitters.len() / EMITTER_WORDS) as u32,
+            num_emitters: (words / EMITTER_WORDS) as u32,
             frames,
             begin: u32::from(begin),
             next_beam,
@@ -317,11 +336,6 @@ impl Workspace {
                 (bad[0] as usize, f32::from_bits(bad[1]))
             }),
         })
-    }
-
-    /// The rows that were taken, unscaled, those columns that the graph reads.
-    pub fn taken_rows(&self) -> &[f32] {
-        self.host_raw.items()
     }
 
     fn parameters(&self) -> DecodeParameters {
@@ -407,9 +421,9 @@ impl Workspace {
         Ok(())
     }
 
-    /// What became of a lane of the last launch.
-    pub fn report(&self, lane: usize) -> LaneReport {
-        self.host_results.items()[lane]
+    /// Lanes that are staged.
+    pub fn num_staged(&self) -> usize {
+        self.lanes
     }
 
     /// Copies the output of lanes from `from` on to the host, as many as fit, and gives the first
@@ -419,7 +433,7 @@ impl Workspace {
         let mut used = 0;
         let mut lane = from;
         while lane < self.lanes {
-            let words = self.report(lane).out_words as usize;
+            let words = self.host_results.items()[lane].out_words as usize;
             let Some(to) = self.host_out.items_mut().get_mut(used..used + words) else { break };
             let at = self.out.at + lane as u64 * self.plan.out_words * 4;
             // SAFETY: the lane has written that many words, and the wait below stands before they are read.
@@ -435,10 +449,87 @@ impl Workspace {
         Ok(lane)
     }
 
-    /// Reports and output of lane `lane`, where `first` is the lane that the last fetch began with.
-    pub fn output(&self, first: usize, lane: usize) -> (&[FrameReport], &[u32]) {
-        let reports = &self.host_frames.items()[lane * self.plan.frames..];
-        let words = self.fetched.get(lane - first).cloned().unwrap_or_default();
-        (&reports[..self.report(lane).frames as usize], &self.host_out.items()[words])
+    /// What the last fetch, which began with lane `first`, has brought.
+    pub fn fetched(&self, first: usize) -> Fetched<'_> {
+        Fetched {
+            first,
+            results: self.host_results.items(),
+            frames: self.host_frames.items(),
+            frames_per_lane: self.plan.frames,
+            columns: self.plan.columns,
+            words: self.host_out.items(),
+            ranges: &self.fetched,
+            taken: self.host_raw.items(),
+        }
+    }
+}
+
+/// The places of staged lanes in the input. They do not overlap, so they may be filled side by side.
+pub(super) struct Places<'a> {
+    inputs: &'a [LaneInput],
+    columns: usize,
+    words: *mut u32,
+    len: usize,
+}
+
+// SAFETY: the words are borrowed for as long, and whoever asks for a lane's is the only one to.
+unsafe impl Sync for Places<'_> {}
+
+impl Places<'_> {
+    /// # Safety
+    /// One caller a lane and part at a time.
+    #[allow(clippy::mut_from_ref)] // that is the promise
+    unsafe fn part(&self, from: usize, count: usize) -> &mut [u32] {
+        assert!(from.checked_add(count).is_some_and(|end| end <= self.len));
+        // SAFETY: inside the input, and lanes' parts do not overlap: each begins where the one
+        // before ends.
+        unsafe { std::slice::from_raw_parts_mut(self.words.add(from), count) }
+    }
+
+    /// Where the emitting tokens of a lane go.
+    ///
+    /// # Safety
+    /// One caller a lane at a time.
+    #[allow(clippy::mut_from_ref)] // that is the promise
+    pub unsafe fn emitters(&self, lane: usize) -> &mut [u32] {
+        let input = &self.inputs[lane];
+        // SAFETY: the caller's promise.
+        unsafe { self.part(input.emitters as usize, input.num_emitters as usize * EMITTER_WORDS) }
+    }
+
+    /// Where the scaled rows of a lane go.
+    ///
+    /// # Safety
+    /// One caller a lane at a time.
+    #[allow(clippy::mut_from_ref)] // that is the promise
+    pub unsafe fn rows(&self, lane: usize) -> &mut [f32] {
+        let input = &self.inputs[lane];
+        let from = input.emitters as usize + input.num_emitters as usize * EMITTER_WORDS;
+        // SAFETY: the caller's promise.
+        bytemuck::cast_slice_mut(unsafe { self.part(from, input.frames as usize * self.columns) })
+    }
+}
+
+/// What lanes have handed over, as far as it is on the host.
+#[derive(Clone, Copy)]
+pub(super) struct Fetched<'a> {
+    first: usize,
+    results: &'a [LaneReport],
+    frames: &'a [FrameReport],
+    frames_per_lane: usize,
+    pub columns: usize,
+    words: &'a [u32],
+    ranges: &'a [Range<usize>],
+    /// Rows that were taken from device memory, unscaled, those columns that the graph reads.
+    pub taken: &'a [f32],
+}
+
+impl<'a> Fetched<'a> {
+    /// How a lane ended, the reports of its frames, and its output.
+    pub fn lane(&self, lane: usize) -> (LaneReport, &'a [FrameReport], &'a [u32]) {
+        let result = self.results[lane];
+        let first = lane * self.frames_per_lane;
+        let range = lane.checked_sub(self.first).and_then(|at| self.ranges.get(at)).cloned().unwrap_or_default();
+        (result, &self.frames[first..first + result.frames as usize], &self.words[range])
     }
 }

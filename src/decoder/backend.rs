@@ -84,7 +84,8 @@ impl Backend {
     }
 
     fn on_gpu(graph: &Arc<Graph>, config: &DecoderConfig) -> Result<Backend> {
-        let lanes = CudaLanes::new(Arc::clone(graph), config.search, config.device, config.num_lanes)?;
+        let threads = config.num_threads as usize;
+        let lanes = CudaLanes::new(Arc::clone(graph), config.search, config.device, config.num_lanes, threads)?;
         Ok(Backend::Cuda(lanes))
     }
 

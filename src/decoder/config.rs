@@ -25,7 +25,7 @@ pub struct DecoderConfig {
     pub device: u32,
     /// Channels that may be advanced at the same time: 1 to 65,536.
     pub num_lanes: u32,
-    /// Threads of the CPU backend over which a batch is spread: 1 to 1,024.
+    /// Threads over which a batch is spread, or on a GPU the host's part of it: 1 to 1,024.
     pub num_threads: u32,
     /// Channels that may exist at the same time. At least 1.
     pub max_channels: u32,

@@ -48,7 +48,8 @@ pub struct koshi_decoder_config {
     pub link_budget: u32,
     /// Channels that are advanced at the same time: 1 to 65536. Default by the machine.
     pub num_lanes: u32,
-    /// Threads over which a batch is spread on the CPU: 1 to 1024. Default by the machine.
+    /// Threads over which a batch is spread, or on a GPU the host's part of it: 1 to 1024. Default by the
+    /// machine.
     pub num_threads: u32,
     /// Channels that may exist at the same time; 0 for no bound. Default 0.
     pub max_channels: u32,
