@@ -15,7 +15,7 @@ use super::config::{BackendChoice, DecoderConfig};
 #[derive(Debug)]
 pub(super) enum Backend {
     Cpu(CpuLanes),
-    Cuda(CudaLanes),
+    Cuda(Box<CudaLanes>),
 }
 
 /// A backend's channel.
@@ -86,7 +86,7 @@ impl Backend {
     fn on_gpu(graph: &Arc<Graph>, config: &DecoderConfig) -> Result<Backend> {
         let threads = config.num_threads as usize;
         let lanes = CudaLanes::new(Arc::clone(graph), config.search, config.device, config.num_lanes, threads)?;
-        Ok(Backend::Cuda(lanes))
+        Ok(Backend::Cuda(Box::new(lanes)))
     }
 
     pub fn new_channel(&self) -> Result<BackendChannel> {

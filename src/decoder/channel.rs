@@ -166,7 +166,7 @@ impl Channel {
         }
         let span = Rows::elements(rows.frames, rows.dim, rows.stride).and_then(|count| count.checked_mul(4));
         let end = span.and_then(|span| rows.at.checked_add(span as u64));
-        if rows.at % 4 != 0 || end.is_none() || (rows.at == 0 && rows.frames > 0 && rows.dim > 0) {
+        if !rows.at.is_multiple_of(4) || end.is_none() || (rows.at == 0 && rows.frames > 0 && rows.dim > 0) {
             return Err(Error::Argument(format!("{:#x} is not the address of such rows", rows.at)));
         }
         let decoder = Arc::clone(&self.decoder);
