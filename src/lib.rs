@@ -1,10 +1,11 @@
 //! Koshi searches speech models and gives lattices back, behind a C ABI.
 //!
 //! The rooms, and the one way in which they may import each other:
-//! `ffi, bin → decoder, egs, transducer → cpu, cuda → search → lattice → graph → table`.
+//! `ffi, bin → decoder, chain, egs, transducer → cpu, cuda → search → lattice → graph → table`.
 //! `include/koshi.h` is the interface that is kept stable; the Rust items here
 //! serve the crate's own commands, tests and benches.
 
+pub mod chain;
 pub mod cpu;
 pub mod cuda;
 pub mod decoder;
