@@ -226,7 +226,15 @@ fn supervisions_are_read_written_and_merged() {
         }
         let Some(parts) = entry.get("merged_from") else { continue };
         let parts: Vec<Supervision> = parts.as_array().unwrap().iter().map(|part| oracles.supervision(part)).collect();
-        assert_eq!(Supervision::merge(&parts).unwrap(), binary, "{name}");
+        let merged = Supervision::merge(&parts).unwrap();
+        assert_eq!(merged.num_sequences(), binary.num_sequences(), "{name}");
+        for (merged, kaldi) in merged.fsts().iter().zip(binary.fsts()) {
+            assert_eq!(merged.num_states(), kaldi.num_states(), "{name}");
+            for state in 0..kaldi.num_states() {
+                assert_eq!(merged.arcs(state), kaldi.arcs(state), "{name}: state {state}");
+            }
+            assert_eq!(merged.finals(), kaldi.finals(), "{name}");
+        }
     }
 }
 
@@ -269,8 +277,7 @@ fn numerators() {
             let id = case["id"].as_str().unwrap();
             let (supervision, input) = (oracles.supervision(&case["supervision"]), oracles.input(&case["input"]));
             let mut deriv = input.zeros();
-            let found =
-                supervision.forward_backward(input.scores(), Some(&mut input.mutable(&mut deriv))).unwrap();
+            let found = supervision.forward_backward(input.scores(), Some(&mut input.mutable(&mut deriv))).unwrap();
             if case["id"] != "nan_on_num" {
                 agree(id, "logprob", found.log_prob, number(&case["result"][key]), 1e-6);
             }
@@ -295,6 +302,7 @@ fn objectives() {
         let id = case["id"].as_str().unwrap();
         let (graph, input) = (oracles.graph(&case["graph"]), oracles.input(&case["input"]));
         let supervision = oracles.supervision(&case["supervision"]);
+        let supervision = supervision.with_weight(case["supervision_weight"].as_f64().unwrap() as f32).unwrap();
         let result = &case["result"];
         let (mut deriv, mut xent) = (vec![7.0; input.data.len()], vec![f32::NAN; input.data.len()]);
         let want = case["deriv_requested"].as_bool().unwrap();

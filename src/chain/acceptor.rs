@@ -250,12 +250,16 @@ fn read_head(input: &mut Input) -> Result<(Option<u32>, u64, bool)> {
     let at = input.offset();
     let magic = i32::from_le_bytes(input.read_array()?);
     if magic != MAGIC {
-        return Err(input.format_error_at(at, format!("expected OpenFst's magic number {MAGIC:#010x}, found {magic:#010x}")));
+        return Err(
+            input.format_error_at(at, format!("expected OpenFst's magic number {MAGIC:#010x}, found {magic:#010x}"))
+        );
     }
     for expected in [TYPE, "standard"] {
         let found = read_name(input)?;
         if found != expected {
-            return Err(input.format_error_at(at, format!("an FST is of type {found:?} where it should be {expected:?}")));
+            return Err(
+                input.format_error_at(at, format!("an FST is of type {found:?} where it should be {expected:?}"))
+            );
         }
     }
     let version = i32::from_le_bytes(input.read_array()?);

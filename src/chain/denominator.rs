@@ -81,7 +81,10 @@ impl DenominatorGraph {
     pub(super) fn check(&self, scores: &Scores, num_sequences: usize) -> Result<()> {
         let (rows, cols) = (scores.rows(), scores.cols());
         if cols != self.num_pdfs() {
-            return Err(Error::Shape(format!("the network output has {cols} columns, the graph {} pdfs", self.num_pdfs())));
+            return Err(Error::Shape(format!(
+                "the network output has {cols} columns, the graph {} pdfs",
+                self.num_pdfs()
+            )));
         }
         if num_sequences == 0 || !rows.is_multiple_of(num_sequences) {
             return Err(Error::Shape(format!("the network output has {rows} rows for {num_sequences} sequences")));

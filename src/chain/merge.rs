@@ -99,7 +99,8 @@ fn join<S: Borrow<Supervision>>(parts: &[S]) -> Result<Acceptor> {
         at += 1;
         arcs.clear();
         let final_cost = outgoing(&fsts, part, state, &mut arcs)?;
-        for &(to, arc) in &arcs {
+        // Removing epsilons turns the arcs of a state round, so states get the numbers that Kaldi gives them.
+        for &(to, arc) in arcs.iter().rev() {
             let place = bases[to] + arc.next as usize;
             if numbers[place] == u32::MAX {
                 numbers[place] = queue.len() as u32;
@@ -113,12 +114,7 @@ fn join<S: Borrow<Supervision>>(parts: &[S]) -> Result<Acceptor> {
 }
 
 /// All arcs of a state of part `part`, with the part that they lead into, and its final cost.
-fn outgoing(
-    fsts: &[&Acceptor],
-    part: usize,
-    state: usize,
-    arcs: &mut Vec<(usize, AcceptorArc)>,
-) -> Result<f32> {
+fn outgoing(fsts: &[&Acceptor], part: usize, state: usize, arcs: &mut Vec<(usize, AcceptorArc)>) -> Result<f32> {
     let fst = fsts[part];
     try_reserve(arcs, fst.arcs(state).len(), WHAT)?;
     arcs.extend(fst.arcs(state).iter().map(|arc| (part, *arc)));

@@ -68,7 +68,9 @@ impl Supervision {
         let (n, frames) = (self.num_sequences, self.frames_per_sequence);
         if n.checked_mul(frames) != Some(scores.rows()) {
             let rows = scores.rows();
-            return Err(Error::Shape(format!("the network output has {rows} rows for {n} sequences of {frames} frames")));
+            return Err(Error::Shape(format!(
+                "the network output has {rows} rows for {n} sequences of {frames} frames"
+            )));
         }
         if scores.cols() != self.label_dim {
             let (cols, pdfs) = (scores.cols(), self.label_dim);
@@ -83,7 +85,9 @@ impl Supervision {
         let weight = f64::from(self.weight);
         let total = match &self.paths {
             Paths::Joined { fst, times } => {
-                let rows = |time: usize| time / self.frames_per_sequence + self.num_sequences * (time % self.frames_per_sequence);
+                let rows = |time: usize| {
+                    time / self.frames_per_sequence + self.num_sequences * (time % self.frames_per_sequence)
+                };
                 weight * joined(fst, times, rows, scores, backward, work)?
             }
             Paths::EndToEnd(fsts) => {
@@ -188,7 +192,10 @@ mod tests {
         assert!((log_add(1.0, -2.0) - (1f64.exp() + (-2f64).exp()).ln()).abs() < 1e-15);
         assert_eq!((log_add(none, 3.0), log_add(3.0, none), log_add(none, none)), (3.0, 3.0, none));
         assert_eq!(log_add(-2000.0, 5.0), 5.0);
-        assert_eq!((log_add(f64::INFINITY, 1.0), log_add(f64::INFINITY, f64::INFINITY)), (f64::INFINITY, f64::INFINITY));
+        assert_eq!(
+            (log_add(f64::INFINITY, 1.0), log_add(f64::INFINITY, f64::INFINITY)),
+            (f64::INFINITY, f64::INFINITY)
+        );
         for other in [0.0, none, f64::INFINITY, f64::NAN] {
             assert!(log_add(f64::NAN, other).is_nan() && log_add(other, f64::NAN).is_nan(), "{other}");
         }

@@ -32,9 +32,7 @@ impl Supervision {
         end_to_end: bool,
         alignment_pdfs: Vec<i32>,
     ) -> Result<Supervision> {
-        if !(weight > 0.0 && weight.is_finite()) {
-            return Err(Error::Argument(format!("the weight of a supervision is {weight}")));
-        }
+        check_weight(weight)?;
         let rows = num_sequences.checked_mul(frames_per_sequence).filter(|&rows| rows > 0 && label_dim > 0);
         let Some(rows) = rows else {
             let what = format!("{num_sequences} sequences of {frames_per_sequence} frames, {label_dim} pdfs");
@@ -42,7 +40,10 @@ impl Supervision {
         };
         let paths = if end_to_end {
             if fsts.len() != num_sequences {
-                return Err(Error::Shape(format!("a supervision has {} FSTs for {num_sequences} sequences", fsts.len())));
+                return Err(Error::Shape(format!(
+                    "a supervision has {} FSTs for {num_sequences} sequences",
+                    fsts.len()
+                )));
             }
             Paths::EndToEnd(fsts)
         } else {
@@ -51,7 +52,9 @@ impl Supervision {
             let end = times.iter().zip(&fst.finals).find(|(_, cost)| **cost != f32::INFINITY).map(|(time, _)| *time);
             if end.map(|end| end as usize) != Some(rows) {
                 let what = format!("paths have {} frames", end.unwrap_or(0));
-                return Err(Error::Shape(format!("{what}; {num_sequences} sequences of {frames_per_sequence} have {rows}")));
+                return Err(Error::Shape(format!(
+                    "{what}; {num_sequences} sequences of {frames_per_sequence} have {rows}"
+                )));
             }
             Paths::Joined { fst, times }
         };
@@ -61,6 +64,12 @@ impl Supervision {
     /// How much the batch counts.
     pub fn weight(&self) -> f32 {
         self.weight
+    }
+
+    /// The same with another weight, above 0 and finite; else [`Error::Argument`].
+    pub fn with_weight(self, weight: f32) -> Result<Supervision> {
+        check_weight(weight)?;
+        Ok(Supervision { weight, ..self })
     }
 
     /// Number of sequences.
@@ -95,4 +104,11 @@ impl Supervision {
     pub fn alignment_pdfs(&self) -> &[i32] {
         &self.alignment_pdfs
     }
+}
+
+fn check_weight(weight: f32) -> Result<()> {
+    if weight > 0.0 && weight.is_finite() {
+        return Ok(());
+    }
+    Err(Error::Argument(format!("the weight of a supervision is {weight}; it must be above 0 and finite")))
 }

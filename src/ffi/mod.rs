@@ -87,9 +87,17 @@ mod transducer;
 
 mod transducer_stream;
 
+mod supervision;
+
+mod chain_config;
+
+mod chain;
+
 pub use self::align::*;
 pub use self::buffer::*;
 pub use self::callback::koshi_drop_fn;
+pub use self::chain::*;
+pub use self::chain_config::*;
 pub use self::channel::*;
 pub use self::cuda::*;
 pub use self::decodable::*;
@@ -112,6 +120,7 @@ pub use self::oracle::*;
 pub use self::path::*;
 pub use self::paths::*;
 pub use self::reader::*;
+pub use self::supervision::*;
 pub use self::symbols::*;
 pub use self::tables::*;
 pub use self::transducer::*;

@@ -62,6 +62,8 @@ pub(super) enum Kind {
     Transducer,
     TransducerStream,
     Hypotheses,
+    DenGraph,
+    Supervision,
     #[cfg(test)]
     Test = 126,
 }
@@ -97,6 +99,8 @@ impl Kind {
         (Kind::Transducer, "koshi_transducer"),
         (Kind::TransducerStream, "koshi_transducer_stream"),
         (Kind::Hypotheses, "koshi_hypotheses"),
+        (Kind::DenGraph, "koshi_den_graph"),
+        (Kind::Supervision, "koshi_supervision"),
         #[cfg(test)]
         (Kind::Test, "koshi_test"),
     ];
