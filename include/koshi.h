@@ -346,6 +346,10 @@ typedef struct koshi_decoder koshi_decoder;
 // counted.
 typedef struct koshi_degs koshi_degs;
 
+// The denominator graph of chain training: all that could have been said. It keeps working memory and
+// threads from call to call; calls on it may run together. Immutable and counted.
+typedef struct koshi_den_graph koshi_den_graph;
+
 // A table of examples that is read from its first entry to its last. One call at a time may use it.
 typedef struct koshi_egs_reader koshi_egs_reader;
 
@@ -401,6 +405,10 @@ typedef struct koshi_path koshi_path;
 
 // The best paths of a lattice, the best first, no two of the same words. Immutable and counted.
 typedef struct koshi_paths koshi_paths;
+
+// A supervision object of chain training: for a batch of sequences, the pdfs that may stand in each frame.
+// Immutable and counted.
+typedef struct koshi_supervision koshi_supervision;
 
 // A table of symbols and their ids. Immutable and counted.
 typedef struct koshi_symbols koshi_symbols;
@@ -1045,6 +1053,40 @@ typedef struct {
     // 1 if these are the last rows, so that finish has nothing left to search; else 0.
     uint32_t last;
 } koshi_transducer_item;
+
+// The options of the chain objective. Defaults are Kaldi's.
+typedef struct {
+    // sizeof this struct.
+    uint32_t struct_size;
+    // Where to compute: a koshi_backend. Default KOSHI_BACKEND_AUTO, which is the CPU in this version;
+    // KOSHI_BACKEND_CUDA answers KOSHI_E_UNSUPPORTED.
+    int32_t backend;
+    // Index of the GPU. Default 0.
+    uint32_t device;
+    // Threads over which sequences are spread on the CPU: 1 to 1024. Default by the machine. Results are
+    // the same bits with any number.
+    uint32_t num_threads;
+    // Scale of the l2 penalty on the network output. 0 or more. Default 0.
+    float l2_regularize;
+    // Scale of the penalty on outputs beyond -30 and 30, in the derivative only. 0 or more. Default 0.01.
+    float out_of_range_regularize;
+    // How likely a leap to any state is between frames: 0 or more, below 1. Default 1e-5.
+    float leaky_hmm_coefficient;
+    // Scale of the cross-entropy objective, kept for the caller: nothing here is multiplied by it. Default 0.
+    float xent_regularize;
+    // 1: the out-of-range penalty is drawn as in Kaldi, nothing in half of the calls and twice the scale in
+    // the others; 0: it is applied at its scale in each. Default 0.
+    uint32_t randomised_penalty;
+    // Must be 0.
+    uint32_t reserved;
+    // What randomised_penalty draws from, the same for the same number: count the calls here. Default 0.
+    uint64_t seed;
+    // Factors of the rows of the derivatives that koshi_chain_objf writes, one a row; NULL for none.
+    // Default NULL.
+    const float *deriv_weights;
+    // Their number. Default 0.
+    uint64_t num_deriv_weights;
+} koshi_chain_config;
 
 #ifdef __cplusplus
 extern "C" {
@@ -2230,6 +2272,173 @@ koshi_status koshi_transducer_advance(const koshi_transducer *transducer,
                                       size_t num_items,
                                       size_t item_size,
                                       koshi_error **err);
+
+// Reads one supervision of Kaldi's, binary or text, end-to-end or not, into *supervision. `path` is a file,
+// or what else Kaldi calls an rxfilename. KOSHI_E_IO; KOSHI_E_FORMAT; KOSHI_E_GRAPH for an FST that cannot
+// be one of a supervision (epsilons, labels beyond the pdfs, no final state, a start state other than 0,
+// and, unless end-to-end, paths of different length to one state); KOSHI_E_SHAPE where its frames are not
+// as many as said; KOSHI_E_NO_MEMORY.
+koshi_status koshi_supervision_read(const char *path, koshi_supervision **supervision, koshi_error **err);
+
+// As koshi_supervision_read, from `size` bytes at `data`, which are not needed afterwards.
+koshi_status koshi_supervision_from_memory(const uint8_t *data,
+                                           size_t size,
+                                           koshi_supervision **supervision,
+                                           koshi_error **err);
+
+// The bytes of a file that Kaldi and koshi_supervision_read read, binary or (binary 0) text, in *buffer.
+koshi_status koshi_supervision_to_memory(const koshi_supervision *supervision,
+                                         int32_t binary,
+                                         koshi_buffer **buffer,
+                                         koshi_error **err);
+
+// Joins `n` supervisions into a minibatch of all their sequences, in order, in *merged. One alone stays as
+// it is. KOSHI_E_SHAPE unless pdfs, weights and frames per sequence are equal and all are end-to-end or
+// none; KOSHI_E_UNSUPPORTED for pdfs of alignments, unless end-to-end.
+koshi_status koshi_supervision_merge(const koshi_supervision *const *supervisions,
+                                     size_t n,
+                                     koshi_supervision **merged,
+                                     koshi_error **err);
+
+// Number of sequences; -1 for a bad handle.
+int64_t koshi_supervision_num_sequences(const koshi_supervision *supervision);
+
+// Frames of each sequence; -1 for a bad handle.
+int64_t koshi_supervision_frames_per_sequence(const koshi_supervision *supervision);
+
+// Number of pdfs, which is that of the columns of the network output; -1 for a bad handle.
+int64_t koshi_supervision_num_pdfs(const koshi_supervision *supervision);
+
+// 1 if each sequence has an FST of its own, with cycles, 0 if not; -1 for a bad handle.
+int32_t koshi_supervision_is_end_to_end(const koshi_supervision *supervision);
+
+// How much the batch counts; NaN for a bad handle.
+float koshi_supervision_weight(const koshi_supervision *supervision);
+
+// Counts `supervision` once more and returns it; NULL for a bad handle.
+koshi_supervision *koshi_supervision_ref(const koshi_supervision *supervision);
+
+// Takes back one count of `supervision`; the last one frees it. NULL is fine.
+koshi_status koshi_supervision_free(koshi_supervision *supervision);
+
+// Fills *config, of `size` bytes, with the defaults.
+koshi_status koshi_chain_config_init(koshi_chain_config *config, size_t size, koshi_error **err);
+
+// Reads a den.fst, an OpenFst acceptor of type vector or const over labels pdf + 1, into *graph, for network
+// outputs of `num_pdfs` columns. `path` is a file, or what else Kaldi calls an rxfilename. KOSHI_E_SHAPE for
+// a pdf that is not below `num_pdfs`; KOSHI_E_GRAPH for epsilons, negative labels, weights that are NaN or
+// -inf, no start state, and a state whose outgoing probabilities do not sum to more than 0 and less than
+// 100; KOSHI_E_IO, KOSHI_E_FORMAT, KOSHI_E_UNSUPPORTED, KOSHI_E_NO_MEMORY.
+koshi_status koshi_den_graph_read(const char *path,
+                                  size_t num_pdfs,
+                                  koshi_den_graph **graph,
+                                  koshi_error **err);
+
+// As koshi_den_graph_read, from `size` bytes at `data`, which are not needed afterwards.
+koshi_status koshi_den_graph_from_memory(const uint8_t *data,
+                                         size_t size,
+                                         size_t num_pdfs,
+                                         koshi_den_graph **graph,
+                                         koshi_error **err);
+
+// Number of states; -1 for a bad handle.
+int64_t koshi_den_graph_num_states(const koshi_den_graph *graph);
+
+// Number of pdfs that it was read for; -1 for a bad handle.
+int64_t koshi_den_graph_num_pdfs(const koshi_den_graph *graph);
+
+// The initial probability of each state, and how many there are in *len. NULL and 0 for a bad handle.
+const float *koshi_den_graph_initial_probs(const koshi_den_graph *graph, size_t *len);
+
+// Counts `graph` once more and returns it; NULL for a bad handle.
+koshi_den_graph *koshi_den_graph_ref(const koshi_den_graph *graph);
+
+// Takes back one count of `graph`; the last one frees it. NULL is fine.
+koshi_status koshi_den_graph_free(koshi_den_graph *graph);
+
+// The chain objective (LF-MMI) of a batch and its derivatives, as Kaldi's ComputeChainObjfAndDeriv.
+//
+// `output` is the network output: `rows` rows of `cols` numbers that begin `stride` apart, row
+// frame * num_sequences + sequence, a column for each pdf. `config` may be NULL for the defaults.
+//
+// *objf is the numerator's log-probability less the denominator's, times the supervision's weight; *l2_term
+// is not in it; *weight is the supervision's weight times all frames: objf / weight is the value a frame.
+// Each may be NULL. `deriv` and `xent_deriv` may be NULL; what they held does not matter. `deriv` gets the
+// derivative of objf, l2 term and out-of-range penalty by `output`, `xent_deriv` the weighted likelihood of
+// each pdf given what was said (not times xent_regularize). Matrices may not overlap.
+//
+// KOSHI_OK_PARTIAL where no objective can be had (NaN or +inf where something was said, nothing that was
+// said is possible, numbers out of range, or forward and backward pass disagree: sums over the batch that
+// should equal the number of sequences are more than 2 off): *objf is then -10 * weight, `xent_deriv` 0
+// and `deriv` 0 but for the l2 term. All that is written is finite; elements of `output` that are not add
+// nothing to the l2 term. NaN where nothing was said counts as -30, and the call is KOSHI_OK.
+//
+// KOSHI_E_SHAPE where output, graph, supervision and deriv_weights do not fit together; KOSHI_E_CONFIG;
+// KOSHI_E_UNSUPPORTED for the GPU; KOSHI_E_ARGUMENT; KOSHI_E_NO_MEMORY.
+koshi_status koshi_chain_objf(const koshi_den_graph *graph,
+                              const koshi_supervision *supervision,
+                              const koshi_chain_config *config,
+                              const float *output,
+                              size_t rows,
+                              size_t cols,
+                              size_t stride,
+                              double *objf,
+                              double *l2_term,
+                              double *weight,
+                              float *deriv,
+                              size_t deriv_stride,
+                              float *xent_deriv,
+                              size_t xent_deriv_stride,
+                              koshi_error **err);
+
+// The log-probability of all that the graph holds, summed over `num_sequences` sequences, in *logprob, and
+// `deriv_weight` times its derivative, added to `deriv` unless that is NULL. `output` and `config` are as
+// for koshi_chain_objf; of the options, only backend, device, num_threads and leaky_hmm_coefficient matter.
+// Scores are clamped to -30 and 30, NaN counts as -30. `lengths` are the frames of each sequence, at most
+// rows / num_sequences; NULL if all have that many. Rows of frames that a sequence has not are not read, and
+// their rows in `deriv` left alone.
+//
+// KOSHI_OK_PARTIAL where the probability of a sequence cannot be held in 32 bits: it counts as -10 a frame,
+// and adds nothing to `deriv`; or where the forward and backward pass disagree (see koshi_chain_objf).
+koshi_status koshi_chain_denominator(const koshi_den_graph *graph,
+                                     const koshi_chain_config *config,
+                                     size_t num_sequences,
+                                     const uint32_t *lengths,
+                                     const float *output,
+                                     size_t rows,
+                                     size_t cols,
+                                     size_t stride,
+                                     double *logprob,
+                                     float deriv_weight,
+                                     float *deriv,
+                                     size_t deriv_stride,
+                                     koshi_error **err);
+
+// The log-probability of what was said, times the supervision's weight (end-to-end without it, as in Kaldi),
+// in *logprob, and weight times its derivative, added to `deriv` unless that is NULL. `output` is as for
+// koshi_chain_objf; scores are not clamped. KOSHI_OK_PARTIAL where it is not finite: *logprob is then -10 a
+// frame times the weight, and nothing is added.
+koshi_status koshi_chain_numerator(const koshi_supervision *supervision,
+                                   const float *output,
+                                   size_t rows,
+                                   size_t cols,
+                                   size_t stride,
+                                   double *logprob,
+                                   float *deriv,
+                                   size_t deriv_stride,
+                                   koshi_error **err);
+
+// Takes `scale` times what each element of `output` is beyond -limit or limit from the same element of
+// `deriv`. Elements that are not finite count as within. Both are 0 or more and finite.
+koshi_status koshi_chain_penalize_out_of_range(float limit,
+                                               float scale,
+                                               const float *output,
+                                               size_t rows,
+                                               size_t cols,
+                                               size_t stride,
+                                               float *deriv,
+                                               size_t deriv_stride,
+                                               koshi_error **err);
 
 #ifdef __cplusplus
 }  // extern "C"
