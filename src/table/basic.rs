@@ -4,7 +4,7 @@
 //! unsigned types) and its little-endian value; in text it is a word, white space before it being passed over.
 
 use super::input::{Input, is_space};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, try_reserve};
 
 /// Longest token that is looked for ahead; Kaldi's own are far shorter.
 const LOOK_AHEAD: usize = 256;
@@ -49,6 +49,9 @@ impl Input {
     /// Takes the given token; another one is an error.
     pub fn expect_token(&mut self, binary: bool, expected: &str) -> Result<()> {
         self.skip_space()?;
+        if self.take_word(expected) {
+            return Ok(());
+        }
         let start = self.offset();
         let found = self.token(binary).map_err(|e| e.context(format!("expected {expected}")))?;
         if found == expected {
@@ -161,7 +164,9 @@ impl Input {
                 self.take(b']');
                 return Ok(values);
             }
-            values.push(self.read_i32(false)?);
+            let value = self.read_i32(false)?;
+            try_reserve(&mut values, 1, WHAT)?;
+            values.push(value);
         }
     }
 

@@ -366,6 +366,19 @@ impl Input {
         }
     }
 
+    /// Takes `word` and the one white space after it if both are next and at hand; the usual case, and without a copy.
+    pub(super) fn take_word(&mut self, word: &str) -> bool {
+        let there = &self.buffer[self.at..self.end];
+        match there.strip_prefix(word.as_bytes()).and_then(|rest| rest.first()) {
+            Some(&space) if is_space(space) => {
+                self.at += word.len();
+                self.take(space);
+                true
+            }
+            _ => false,
+        }
+    }
+
     fn not_utf8(&self, start: u64, error: &std::string::FromUtf8Error) -> Error {
         self.format_error_at(start + error.utf8_error().valid_up_to() as u64, "the text is not UTF-8")
     }
