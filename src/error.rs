@@ -165,6 +165,14 @@ pub fn try_reserve<T>(vec: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
     })
 }
 
+/// A copy of `source`, or the report of how much was asked for.
+pub fn try_copy<T: Copy>(source: &[T], what: &str) -> Result<Vec<T>> {
+    let mut copy = Vec::new();
+    try_reserve(&mut copy, source.len(), what)?;
+    copy.extend_from_slice(source);
+    Ok(copy)
+}
+
 /// `len` copies of `value`, or the report of how much was asked for.
 pub fn try_filled<T: Clone>(value: T, len: usize, what: &str) -> Result<Vec<T>> {
     let mut vec = Vec::new();

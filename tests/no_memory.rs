@@ -7,11 +7,14 @@ mod face;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::ffi::CString;
+use std::ptr;
 
 use common::graph::{Rng, arc, source};
 use face::openfst::{Form, constant};
-use face::{C, Face, Matrix, Outcome, Rust, Status};
+use face::{C, Face, Fault, Matrix, Outcome, Rust, Status};
 use koshi::decoder::DecoderConfig;
+use koshi::ffi::*;
 use koshi::graph::VecSource;
 use koshi::search::SearchConfig;
 
@@ -237,4 +240,86 @@ fn through_rust() {
 #[test]
 fn through_c() {
     every_call::<C>();
+}
+
+/// A call that makes something.
+fn made<T>(call: impl FnOnce(*mut *mut T, *mut *mut koshi_error) -> koshi_status) -> Outcome<*mut T> {
+    let (mut made, mut err) = (ptr::null_mut(), ptr::null_mut());
+    let status = call(&mut made, &mut err);
+    if status >= 0 {
+        return Ok(made);
+    }
+    assert!(made.is_null());
+    assert_eq!(status, Status::KOSHI_E_NO_MEMORY as i32);
+    // SAFETY: made by the call, or null.
+    unsafe { koshi_error_free(err) };
+    Err(Fault { status: Status::KOSHI_E_NO_MEMORY, message: String::new() })
+}
+
+/// What examples of both kinds end with, each array longer than [`LEAST`].
+fn rest_of_example(frames: usize) -> String {
+    let rows: String = (0..frames).map(|row| format!("\n  {row} 2.5 {}", row % 7)).collect();
+    format!("<InputFrames>  [{rows} ]\n<LeftContext> 0 <SpkInfo>  [ {}]\n", "0.5 ".repeat(frames))
+}
+
+#[test]
+fn examples_of_both_kinds() {
+    const FRAMES: usize = 400;
+    let (ids, rest) = ("5 ".repeat(FRAMES), rest_of_example(FRAMES));
+    let arcs: String = (0..FRAMES).map(|state| format!("{state}\t{}\t3\t1,2,5\n", state + 1)).collect();
+    let example = format!("<NnetExample> <Lab1> [ {ids}]\n{rest}</NnetExample> ");
+    let degs = format!(
+        "<DiscriminativeNnetExample> <Weight> 1 <NumAli> [ {ids}]\n\n{arcs}{FRAMES}\n\n{rest}</DiscriminativeNnetExample> "
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let table = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, format!("k {text}")).unwrap();
+        CString::new(format!("ark:{}", path.display())).unwrap()
+    };
+    let (nnet, discriminative) = (table("a", &example), table("d", &degs));
+    let take = |place: &str, least: usize, count: usize| assert!(count >= least, "{place}: {count}");
+    // SAFETY: places, texts and handles of this test.
+    unsafe {
+        let (count, made_example) = each_refused("reading", || {
+            made(|out, err| koshi_example_from_memory(example.as_ptr(), example.len(), out, err))
+        });
+        take("reading", 4, count);
+        let (count, cut) =
+            each_refused("cutting", || made(|out, err| koshi_example_extract(made_example, 0, -1, -1, -1, out, err)));
+        take("cutting", 4, count);
+        let (count, buffer) = each_refused("writing", || made(|out, err| koshi_example_to_memory(cut, 1, out, err)));
+        take("writing", 1, count);
+        koshi_buffer_free(buffer);
+        for example in [made_example, cut] {
+            koshi_example_free(example);
+        }
+
+        let mut opened = ptr::null_mut();
+        let kind = koshi_egs_kind::KOSHI_EGS_NNET as i32;
+        assert_eq!(koshi_egs_table_open(nnet.as_ptr(), kind, &mut opened, ptr::null_mut()), 0);
+        // Read once; then what takes memory is the copy.
+        for least in [0, 4] {
+            let find = || made(|out, err| koshi_egs_table_find(opened, c"k".as_ptr(), out, err));
+            let (count, found) = if least == 0 { (0, find().unwrap()) } else { each_refused("finding", find) };
+            take("finding", least, count);
+            koshi_example_free(found);
+        }
+        koshi_egs_table_free(opened);
+
+        let kind = koshi_egs_kind::KOSHI_EGS_DISCRIMINATIVE as i32;
+        assert_eq!(koshi_egs_table_open(discriminative.as_ptr(), kind, &mut opened, ptr::null_mut()), 0);
+        let find = || made(|out, err| koshi_egs_table_find_degs(opened, c"k".as_ptr(), out, err));
+        koshi_degs_free(find().unwrap());
+        let (count, found) = each_refused("finding", find);
+        take("finding", 8, count);
+        let (count, lattice) = each_refused("lattice", || made(|out, err| koshi_degs_lattice(found, out, err)));
+        take("lattice", 5, count);
+        assert_eq!(koshi_lattice_free(lattice), 0);
+        let (count, buffer) = each_refused("writing", || made(|out, err| koshi_degs_to_memory(found, 1, out, err)));
+        take("writing", 1, count);
+        koshi_buffer_free(buffer);
+        koshi_degs_free(found);
+        koshi_egs_table_free(opened);
+    }
 }

@@ -29,7 +29,11 @@ impl DenominatorLattice {
 
     /// The lattice sorted and trimmed; [`Error::Argument`](crate::error::Error::Argument) if it has a cycle.
     pub fn lattice(&self) -> Result<CompactLattice> {
-        CompactLattice::from_parts(self.parts().clone())
+        CompactLattice::of_parts(self.parts())
+    }
+
+    pub(super) fn try_clone(&self) -> Result<DenominatorLattice> {
+        self.0.try_clone().map(DenominatorLattice)
     }
 
     /// Reads a lattice, binary or text, of any arc type; a raw one is converted as Kaldi does.

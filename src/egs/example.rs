@@ -1,7 +1,7 @@
 //! The example for cross-entropy training, and its two forms in a file.
 
 use super::labels::{Label, Labels};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, try_copy};
 use crate::table::{CompressedMatrix, Input, Output, read_vector, write_vector};
 
 /// Labelled frames with the frames around them (Kaldi's `nnet2::NnetExample`).
@@ -21,6 +21,16 @@ pub struct NnetExample {
 }
 
 impl NnetExample {
+    /// A copy; fails only for lack of memory.
+    pub fn try_clone(&self) -> Result<NnetExample> {
+        Ok(NnetExample {
+            labels: self.labels.try_clone()?,
+            input_frames: self.input_frames.try_clone()?,
+            left_context: self.left_context,
+            spk_info: try_copy(&self.spk_info, "speaker vector")?,
+        })
+    }
+
     /// Rows after the last labelled frame; negative if there are not even rows for all labels.
     pub fn right_context(&self) -> i64 {
         self.input_frames.rows() as i64 - i64::from(self.left_context) - self.labels.num_frames() as i64

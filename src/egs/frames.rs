@@ -40,6 +40,19 @@ impl PartialEq for Frames {
 }
 
 impl Frames {
+    /// A copy; fails only for lack of memory. What was read compressed is not expanded in it.
+    pub(super) fn try_clone(&self) -> Result<Frames> {
+        let stored = match &self.stored {
+            Stored::Compressed(stored) => {
+                let stored = Stored::Compressed(stored.try_clone()?);
+                return Ok(Frames { plain: OnceLock::new(), stored });
+            }
+            Stored::Text => Stored::Text,
+            Stored::Nowhere => Stored::Nowhere,
+        };
+        Ok(Frames { plain: OnceLock::from(self.matrix()?.try_clone()?), stored })
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         match &self.stored {

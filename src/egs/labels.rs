@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::error::{Error, Result, try_reserve};
+use crate::error::{Error, Result, try_copy, try_reserve};
 use crate::table::{Input, Output};
 
 /// A pdf that a frame is to be taken for, and how much this counts.
@@ -42,10 +42,14 @@ impl Labels {
         Ok(labels)
     }
 
-    /// Appends a frame with its labels. [`Error::Limit`] beyond 2^32 - 1 labels in all.
+    /// Appends a frame with its labels. [`Error::Limit`] beyond 2^32 - 1 labels in all. After an error nothing has changed.
     pub fn push_frame(&mut self, labels: &[Label]) -> Result<()> {
-        labels.iter().try_for_each(|&label| self.push(label))?;
-        self.end_frame()
+        let before = self.labels.len();
+        let pushed = labels.iter().try_for_each(|&label| self.push(label)).and_then(|()| self.end_frame());
+        if pushed.is_err() {
+            self.labels.truncate(before);
+        }
+        pushed
     }
 
     /// Appends a label to the frame that [`Labels::end_frame`] will end.
@@ -62,6 +66,10 @@ impl Labels {
         try_reserve(&mut self.offsets, 1, "labels")?;
         self.offsets.push(self.labels.len() as u32);
         Ok(())
+    }
+
+    pub(super) fn try_clone(&self) -> Result<Labels> {
+        Ok(Labels { offsets: try_copy(&self.offsets, "labels")?, labels: try_copy(&self.labels, "labels")? })
     }
 
     /// Number of frames.

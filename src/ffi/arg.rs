@@ -6,7 +6,7 @@
 use std::ffi::{CStr, c_char};
 use std::ptr::NonNull;
 
-use crate::error::{Error, Result, try_reserve};
+use crate::error::{Error, Result, try_copy};
 
 /// A text in UTF-8 that ends with NUL.
 ///
@@ -39,10 +39,7 @@ pub(super) unsafe fn array<'a, T>(pointer: *const T, len: usize, name: &str) -> 
 
 /// A copy of a caller's array, whose size memory may not have room for.
 pub(super) fn copy<T: Copy>(source: &[T], name: &str) -> Result<Vec<T>> {
-    let mut copy = Vec::new();
-    try_reserve(&mut copy, source.len(), name)?;
-    copy.extend_from_slice(source);
-    Ok(copy)
+    try_copy(source, name)
 }
 
 /// A pointer that may be read or written as `T`.

@@ -11,7 +11,7 @@ use super::guard;
 use super::reader::Reader;
 use super::registry::{self, Kind, Opaque};
 use super::writer::Writer;
-use crate::egs::{DiscriminativeNnetExampleHolder, NnetExampleHolder};
+use crate::egs::{DiscriminativeNnetExample, DiscriminativeNnetExampleHolder, NnetExample, NnetExampleHolder};
 use crate::error::{Error, Result};
 use crate::table::{Holder, RandomAccessReader};
 
@@ -140,7 +140,7 @@ impl Opaque for koshi_egs_table {
 /// What a table stands for.
 pub struct Table<H: Holder>(Exclusive<Turns<RandomAccessReader<H>>>);
 
-impl<H: Holder<Value: Clone>> Table<H> {
+impl<H: Holder> Table<H> {
     /// # Safety
     /// `rspecifier` is null or a C text.
     unsafe fn open(rspecifier: *const c_char) -> Result<Table<H>> {
@@ -151,7 +151,13 @@ impl<H: Holder<Value: Clone>> Table<H> {
 
     /// # Safety
     /// `key` is null or a C text, `value` null or may be written.
-    unsafe fn find<T: Opaque>(&self, key: *const c_char, value: *mut *mut T, value_name: &str) -> Result<()>
+    unsafe fn find<T: Opaque>(
+        &self,
+        key: *const c_char,
+        value: *mut *mut T,
+        value_name: &str,
+        copy: fn(&H::Value) -> Result<H::Value>,
+    ) -> Result<()>
     where
         T::Object: From<H::Value>,
     {
@@ -159,7 +165,7 @@ impl<H: Holder<Value: Clone>> Table<H> {
         let (key, out) = unsafe { (arg::text(key, "key")?, arg::out(value, value_name)?) };
         let mut turn = self.0.write()?;
         match turn.get().get(key)? {
-            Some(found) => out.set(registry::insert(found.clone().into())?),
+            Some(found) => out.set(registry::insert(copy(found)?.into())?),
             None => out.set(std::ptr::null_mut()),
         }
         Ok(())
@@ -195,8 +201,11 @@ pub unsafe extern "C" fn koshi_egs_table_find(
     example: *mut *mut koshi_example,
     err: *mut *mut koshi_error,
 ) -> koshi_status {
-    // SAFETY: the header's promises on results and texts.
-    guard::call(err, || unsafe { registry::get(table, "table")?.nnet()?.find(key, example, "example") })
+    guard::call(err, || {
+        let table = registry::get(table, "table")?;
+        // SAFETY: the header's promises on results and texts.
+        unsafe { table.nnet()?.find(key, example, "example", NnetExample::try_clone) }
+    })
 }
 
 /// As koshi_egs_table_find, for a table of discriminative examples.
@@ -207,8 +216,11 @@ pub unsafe extern "C" fn koshi_egs_table_find_degs(
     degs: *mut *mut koshi_degs,
     err: *mut *mut koshi_error,
 ) -> koshi_status {
-    // SAFETY: the header's promises on results and texts.
-    guard::call(err, || unsafe { registry::get(table, "table")?.discriminative()?.find(key, degs, "degs") })
+    guard::call(err, || {
+        let table = registry::get(table, "table")?;
+        // SAFETY: the header's promises on results and texts.
+        unsafe { table.discriminative()?.find(key, degs, "degs", DiscriminativeNnetExample::try_clone) }
+    })
 }
 
 /// Closes and frees `table`. NULL is fine.

@@ -55,6 +55,11 @@ impl CompactLattice {
     /// frames as its string has transition-ids. Refused in the same cases, and when the
     /// parts are those of a raw lattice.
     pub fn from_parts(parts: Parts) -> Result<CompactLattice> {
+        CompactLattice::of_parts(&parts)
+    }
+
+    /// As [`CompactLattice::from_parts`], of parts that stay.
+    pub(crate) fn of_parts(parts: &Parts) -> Result<CompactLattice> {
         parts.check()?;
         let Some(strings) = &parts.strings else {
             return Err(Error::Argument("parts of a raw lattice given for a compact one".to_string()));

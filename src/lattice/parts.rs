@@ -1,6 +1,6 @@
 //! A lattice before it is checked and sorted: the form that readers fill.
 
-use crate::error::{Error, Result, try_reserve};
+use crate::error::{Error, Result, try_copy, try_reserve};
 
 use super::topology::{View, filled};
 use super::{LatticeArc, LatticeWeight, Strings};
@@ -46,6 +46,23 @@ impl Parts {
         }
         let Some(strings) = &self.strings else { return Ok(()) };
         check_strings(self.view(), &strings.arcs, &strings.finals)
+    }
+
+    /// A copy, for which there may be no memory.
+    pub(crate) fn try_clone(&self) -> Result<Parts> {
+        let strings = match &self.strings {
+            Some(PartStrings { arcs, finals }) => {
+                Some(PartStrings { arcs: arcs.try_clone()?, finals: finals.try_clone()? })
+            }
+            None => None,
+        };
+        Ok(Parts {
+            start: self.start,
+            offsets: try_copy(&self.offsets, "states of a lattice")?,
+            arcs: try_copy(&self.arcs, "arcs of a lattice")?,
+            finals: try_copy(&self.finals, "final states of a lattice")?,
+            strings,
+        })
     }
 
     pub(crate) fn view(&self) -> View<'_> {

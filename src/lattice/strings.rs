@@ -1,6 +1,6 @@
 //! Strings of transition-ids, those of all arcs (or all final states) in one pool.
 
-use crate::error::{Error, Result, try_reserve};
+use crate::error::{Error, Result, try_copy, try_reserve};
 
 /// Strings by number. String `i` is `labels[offsets[i]..offsets[i + 1]]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +76,12 @@ impl Strings {
             chosen.push(self.get(index).unwrap_or_default())?;
         }
         Ok(chosen)
+    }
+
+    /// A copy, for which there may be no memory.
+    pub(crate) fn try_clone(&self) -> Result<Strings> {
+        let offsets = try_copy(&self.offsets, "strings of a lattice")?;
+        Ok(Strings { offsets, labels: try_copy(&self.labels, "transition-ids of a lattice")? })
     }
 
     /// Labels of all strings.

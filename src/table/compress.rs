@@ -106,12 +106,15 @@ fn steps(value: f32, min: f32, range: f32, count: u16) -> i32 {
 fn columns(matrix: &mut CompressedMatrix, rows: &Rows) -> Result<()> {
     let mut column = Vec::new();
     try_reserve(&mut column, rows.rows, "column")?;
+    let mut sorted = Vec::new();
+    try_reserve(&mut sorted, rows.rows, "column")?;
     let mut codes = Vec::new();
     try_reserve(&mut codes, rows.rows * rows.cols, "compressed matrix")?;
     for c in 0..rows.cols {
         column.clear();
         column.extend(rows.iter().map(|row| row[c]));
-        let header = column_header(matrix, &mut column.clone());
+        sorted.clone_from(&column);
+        let header = column_header(matrix, &mut sorted);
         for percentile in header {
             matrix.bytes.extend_from_slice(&percentile.to_le_bytes());
         }

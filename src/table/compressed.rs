@@ -9,7 +9,7 @@ use super::input::Input;
 use super::matrix::{Matrix, check_size, unknown_form};
 use super::output::Output;
 use super::specifier::parse_range;
-use crate::error::{Error, Result, try_reserve};
+use crate::error::{Error, Result, try_copy, try_reserve};
 
 /// How elements are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +97,11 @@ impl CompressedMatrix {
         Self::compress(matrix.data(), matrix.rows(), matrix.cols(), matrix.cols(), method)
     }
 
+    /// A copy; fails only for lack of memory.
+    pub fn try_clone(&self) -> Result<Self> {
+        Ok(CompressedMatrix { bytes: try_copy(&self.bytes, "compressed matrix")?, ..*self })
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
@@ -118,7 +123,7 @@ impl CompressedMatrix {
         let count = self.rows * self.cols;
         try_reserve(&mut data, count, "matrix")?;
         data.resize(count, 0.0);
-        self.expand(&mut data);
+        self.expand(&mut data)?;
         Matrix::from_data(self.rows, self.cols, data)
     }
 
@@ -127,8 +132,10 @@ impl CompressedMatrix {
         if !binary || input.peek()? != Some(b'C') {
             let start = input.offset();
             let matrix = Matrix::read(input, binary)?;
-            return Self::from_matrix(&matrix, Method::Auto)
-                .map_err(|e| input.format_error_at(start, format!("the matrix cannot be compressed: {e}")));
+            return Self::from_matrix(&matrix, Method::Auto).map_err(|error| match error {
+                no_memory @ Error::NoMemory { .. } => no_memory,
+                other => input.format_error_at(start, format!("the matrix cannot be compressed: {other}")),
+            });
         }
         let start = input.offset();
         let token = input.token(true)?;

@@ -1,6 +1,7 @@
 //! From the codes of a compressed matrix to its elements. Every score of a decoder may come through here.
 
 use super::compressed::{ColumnHeader, CompressedMatrix, Format};
+use crate::error::{Result, try_filled};
 
 /// Columns that are expanded one after the other over a block of rows: their elements share lines of the cache.
 const COLUMNS: usize = 16;
@@ -13,9 +14,9 @@ const TABLE_ROWS: usize = 100;
 
 impl CompressedMatrix {
     /// Writes all elements, row by row. `data` has as many places.
-    pub(super) fn expand(&self, data: &mut [f32]) {
+    pub(super) fn expand(&self, data: &mut [f32]) -> Result<()> {
         match self.format {
-            Format::Columns => self.expand_columns(data),
+            Format::Columns => self.expand_columns(data)?,
             Format::TwoBytes => {
                 let step = step(self.range, 1.0 / 65535.0);
                 let (codes, _) = self.bytes.as_chunks::<2>();
@@ -30,29 +31,33 @@ impl CompressedMatrix {
                 }
             }
         }
+        Ok(())
     }
 
-    fn expand_columns(&self, data: &mut [f32]) {
-        let mut tables = Box::new([[0.0; 256]; COLUMNS]);
+    fn expand_columns(&self, data: &mut [f32]) -> Result<()> {
+        if self.rows < TABLE_ROWS {
+            (0..self.cols).for_each(|c| self.expand_short_column(c, data));
+            return Ok(());
+        }
+        let mut tables = try_filled([0.0; 256], COLUMNS, "tables of a matrix")?;
         for first in (0..self.cols).step_by(COLUMNS) {
             let columns = first..self.cols.min(first + COLUMNS);
-            if self.rows < TABLE_ROWS {
-                columns.for_each(|c| self.expand_short_column(c, data));
-                continue;
-            }
             for (c, table) in columns.clone().zip(tables.iter_mut()) {
-                let Some((header, _)) = self.column(c) else { return };
+                let Some((header, _)) = self.column(c) else { return Ok(()) };
                 Pieces::new(self.percentiles(header)).fill(table);
             }
             for (block, rows) in data.chunks_mut(ROWS * self.cols).enumerate() {
                 for (c, table) in columns.clone().zip(tables.iter()) {
-                    let Some(codes) = self.column(c).and_then(|(_, codes)| codes.get(block * ROWS..)) else { return };
+                    let Some(codes) = self.column(c).and_then(|(_, codes)| codes.get(block * ROWS..)) else {
+                        return Ok(());
+                    };
                     for (row, &code) in rows.chunks_exact_mut(self.cols).zip(codes) {
                         row[c] = table[usize::from(code)];
                     }
                 }
             }
         }
+        Ok(())
     }
 
     fn expand_short_column(&self, c: usize, data: &mut [f32]) {

@@ -7,7 +7,7 @@ use super::input::{BLOCK, Input, is_space};
 use super::output::Output;
 use super::real::{Real, read_as};
 use super::specifier::parse_range;
-use crate::error::{Error, Result, try_reserve};
+use crate::error::{Error, Result, try_copy, try_reserve};
 
 /// A matrix with dense rows, one after the other. Without rows it has no columns either.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,6 +24,11 @@ impl<T: Real> Matrix<T> {
             return Err(Error::Shape(format!("{} values do not make a matrix of {rows} by {cols}", data.len())));
         }
         Ok(Matrix { rows, cols, data })
+    }
+
+    /// A copy; fails only for lack of memory.
+    pub fn try_clone(&self) -> Result<Self> {
+        Ok(Matrix { rows: self.rows, cols: self.cols, data: try_copy(&self.data, "matrix")? })
     }
 
     /// Number of rows.
@@ -138,6 +143,7 @@ pub(super) fn write_values<T: Real>(output: &mut Output, values: &[T]) -> Result
     let mut bytes = Vec::new();
     for part in values.chunks(BLOCK / 8) {
         bytes.clear();
+        try_reserve(&mut bytes, size_of_val(part), "output buffer")?;
         part.iter().for_each(|value| value.append_to(&mut bytes));
         output.write_all(&bytes)?;
     }
@@ -175,7 +181,11 @@ fn read_text<T: Real>(input: &mut Input) -> Result<Matrix<T>> {
                 break input.take(b']');
             }
             Some(byte) if is_space(byte) => input.take(byte),
-            Some(_) => text.data.push(T::read_text(input)?),
+            Some(_) => {
+                let value = T::read_text(input)?;
+                try_reserve(&mut text.data, 1, "matrix")?;
+                text.data.push(value);
+            }
             None => return Err(input.text_error(format!("expected a number or ']', found {}", describe_byte(None)))),
         }
     }

@@ -6,7 +6,7 @@ use super::input::{Input, is_space};
 use super::matrix::{end_of_object, write_values};
 use super::output::Output;
 use super::real::{Real, read_as};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, try_reserve};
 
 /// Reads a vector: in binary `FV` or `DV`, either as either type, in text `[ 1 2 3 ]` on one line.
 pub fn read_vector<T: Real>(input: &mut Input, binary: bool) -> Result<Vec<T>> {
@@ -57,7 +57,11 @@ fn read_text<T: Real>(input: &mut Input) -> Result<Vec<T>> {
             // A matrix where a vector should be would else be read as a vector of all its elements.
             Some(b'\n' | b'\r') => return Err(input.text_error("a line end within a vector")),
             Some(byte) if is_space(byte) => input.take(byte),
-            Some(_) => values.push(T::read_text(input)?),
+            Some(_) => {
+                let value = T::read_text(input)?;
+                try_reserve(&mut values, 1, "vector")?;
+                values.push(value);
+            }
             None => return Err(input.text_error(format!("expected a number or ']', found {}", describe_byte(None)))),
         }
     }

@@ -39,6 +39,11 @@ impl StoredLattice {
         write(output, binary, Written { view: self.parts.view(), strings, start, properties, as_is: true, digits })
     }
 
+    /// A copy, for which there may be no memory.
+    pub(crate) fn try_clone(&self) -> Result<StoredLattice> {
+        Ok(StoredLattice { parts: self.parts.try_clone()?, properties: self.properties })
+    }
+
     /// States and arcs as the file has them.
     pub fn parts(&self) -> &Parts {
         &self.parts
