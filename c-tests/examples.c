@@ -292,6 +292,10 @@ static void order_of_calls(void)
     wrong[0] = example;
     wrong[1] = (koshi_example *)garbage(0x1234);
     CHECK_STATUS(KOSHI_E_HANDLE, koshi_examples_repository_accept(repository, wrong, 2, &err), err);
+    wrong[1] = example;
+    CHECK_STATUS(KOSHI_E_ARGUMENT, koshi_examples_repository_accept(repository, wrong, 2, &err), err);
+    CHECK_OK(koshi_examples_repository_accept(repository, NULL, 0, &err), err);
+    CHECK_STATUS(KOSHI_E_ARGUMENT, koshi_examples_repository_accept(repository, NULL, 1, &err), err);
     CHECK_OK(koshi_examples_repository_accept(repository, &example, 1, &err), err);
     CHECK_OK(koshi_examples_repository_done(repository, &err), err);
     CHECK_STATUS(KOSHI_E_ARGUMENT, koshi_examples_repository_provide(repository, &fetched, 0, &count, &err), err);

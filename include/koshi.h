@@ -2099,8 +2099,9 @@ koshi_status koshi_examples_repository_new(size_t capacity,
 
 // Hands the `count` examples over; waits as long as there is no room for all of them. They then belong to
 // the repository and after that to whoever fetches them: do not free them. After an error all of them are
-// still the caller's. KOSHI_E_STATE after koshi_examples_repository_done, KOSHI_E_CANCELLED after
-// koshi_examples_repository_cancel or when the repository is freed meanwhile.
+// still the caller's. KOSHI_E_ARGUMENT if one is given twice, KOSHI_E_STATE after
+// koshi_examples_repository_done, KOSHI_E_CANCELLED after koshi_examples_repository_cancel or when the
+// repository is freed meanwhile.
 koshi_status koshi_examples_repository_accept(const koshi_examples_repository *repository,
                                               koshi_example *const *examples,
                                               size_t count,

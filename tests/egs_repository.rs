@@ -135,6 +135,51 @@ fn a_large_batch_is_not_passed_by_small_ones() {
     });
 }
 
+/// Two who wait for one thing each, and one batch for both: none may be left asleep beside what is there.
+#[test]
+fn a_batch_wakes_all_who_can_have_a_part() {
+    let repository = Repository::new(2);
+    let fetched = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| fetched.fetch_add(repository.provide(1).map_or(0, |things| things.len()), Ordering::AcqRel));
+        }
+        thread::sleep(Duration::from_millis(50));
+        repository.accept(&mut vec![1, 2]).unwrap();
+        let begun = Instant::now();
+        while fetched.load(Ordering::Acquire) < 2 && begun.elapsed() < Duration::from_secs(10) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        // So that a sleeper ends the test as well.
+        repository.cancel();
+    });
+    assert_eq!(fetched.load(Ordering::Acquire), 2);
+}
+
+/// The same of room: what was fetched at once makes room for two, who come in one after the other.
+#[test]
+fn room_for_two_wakes_two() {
+    let repository = Repository::new(2);
+    repository.accept(&mut vec![1, 2]).unwrap();
+    let brought = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for thing in [3, 4] {
+            let (repository, brought) = (&repository, &brought);
+            scope.spawn(move || {
+                brought.fetch_add(usize::from(repository.accept(&mut vec![thing]).is_ok()), Ordering::AcqRel)
+            });
+        }
+        thread::sleep(Duration::from_millis(50));
+        assert_eq!(repository.provide(9), Ok(vec![1, 2]));
+        let begun = Instant::now();
+        while brought.load(Ordering::Acquire) < 2 && begun.elapsed() < Duration::from_secs(10) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        repository.cancel();
+    });
+    assert_eq!(brought.load(Ordering::Acquire), 2);
+}
+
 #[test]
 fn who_fetches_waits_for_something_or_the_end() {
     let repository = Repository::new(2);

@@ -6,7 +6,7 @@ use super::error::{koshi_error, koshi_status};
 use super::guard;
 use super::registry::{self, Kind, Opaque};
 use crate::egs::{Refusal, Repository};
-use crate::error::{Error, try_reserve};
+use crate::error::{Error, Result, try_reserve};
 
 /// A bounded place where some threads leave examples and others fetch them (Kaldi's
 /// ExamplesRepository of nnet2, for any number of threads on both sides). Its calls may run together.
@@ -62,10 +62,21 @@ pub unsafe extern "C" fn koshi_examples_repository_new(
     })
 }
 
+/// Two who fetch the same example would free it under each other's hands.
+fn different(handles: &[*mut koshi_example]) -> Result<()> {
+    let mut sorted = arg::copy(handles, "examples of a repository")?;
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|two| two[0] == two[1]) {
+        Some(two) => Err(Error::Argument(format!("examples: {:p} is there twice", two[0]))),
+        None => Ok(()),
+    }
+}
+
 /// Hands the `count` examples over; waits as long as there is no room for all of them. They then belong to
 /// the repository and after that to whoever fetches them: do not free them. After an error all of them are
-/// still the caller's. KOSHI_E_STATE after koshi_examples_repository_done, KOSHI_E_CANCELLED after
-/// koshi_examples_repository_cancel or when the repository is freed meanwhile.
+/// still the caller's. KOSHI_E_ARGUMENT if one is given twice, KOSHI_E_STATE after
+/// koshi_examples_repository_done, KOSHI_E_CANCELLED after koshi_examples_repository_cancel or when the
+/// repository is freed meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_examples_repository_accept(
     repository: *const koshi_examples_repository,
@@ -80,6 +91,7 @@ pub unsafe extern "C" fn koshi_examples_repository_accept(
         for (at, &handle) in handles.iter().enumerate() {
             registry::get(handle, &format!("examples[{at}]")).map(drop)?;
         }
+        different(handles)?;
         let mut batch = Vec::new();
         try_reserve(&mut batch, handles.len(), "examples of a repository")?;
         batch.extend(handles.iter().map(|&handle| Passed(handle as usize)));
