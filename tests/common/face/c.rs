@@ -317,6 +317,8 @@ impl Face for C {
     }
 
     fn default_decoder(graph: &Self::Graph) -> Outcome<Self::Decoder> {
+        // "auto" looks for a GPU, once a process: the one that other tests want has to be there then.
+        crate::common::gpu();
         // SAFETY: as above.
         let made = make(|out, err| unsafe { koshi_decoder_new(graph.pointer, ptr::null(), out, err) })?;
         Ok(handle(made, koshi_decoder_free))
