@@ -1,5 +1,5 @@
 //! One trait over the two ways in: the crate's own items, and the exported C functions.
-#![allow(dead_code)] // each test file uses its own part
+#![allow(dead_code, unused_imports)] // each test file uses its own part
 
 mod c;
 mod rust;
