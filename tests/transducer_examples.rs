@@ -2,8 +2,6 @@
 
 mod common;
 
-use std::process::Command;
-
 use common::c::{Language, Program};
 
 #[test]
@@ -20,14 +18,9 @@ fn transducer_c_spells_the_word_as_it_is_spoken() {
 
 #[test]
 fn transducer_onnx_agrees_with_plain_python() {
-    let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".into());
-    let there = Command::new(&python).args(["-c", "import numpy, onnx, onnxruntime"]).output();
-    if !there.is_ok_and(|output| output.status.success()) {
-        eprintln!("not run: {python} with numpy, onnx and onnxruntime is not at hand (PYTHON names another)");
-        return;
-    }
+    let Some(mut python) = common::python("numpy, onnx, onnxruntime") else { return };
     let script = common::root().join("examples/transducer_onnx.py");
-    let output = Command::new(python).arg(script).arg(common::shared_library()).output().unwrap();
+    let output = python.arg(script).arg(common::shared_library()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let out = String::from_utf8(output.stdout).unwrap();
     // The script compares greedy search itself.

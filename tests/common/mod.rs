@@ -8,6 +8,7 @@ pub mod reference;
 pub mod soft;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Root of the repository.
 pub fn root() -> &'static Path {
@@ -49,5 +50,19 @@ pub fn realdata(path: &str) -> Option<PathBuf> {
     }
     assert!(std::env::var_os("KOSHI_REQUIRE_SHARED").is_none_or(|value| value != "1"), "{path} is not at hand");
     eprintln!("not run: {path} is not at hand");
+    None
+}
+
+/// A Python 3 that has `modules`: the one that `PYTHON` names, else `python3`. Says so when it is
+/// not at hand; fails then when `KOSHI_REQUIRE_PYTHON` is 1.
+pub fn python(modules: &str) -> Option<Command> {
+    let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
+    let there = Command::new(&python).args(["-c", &format!("import {modules}")]).output();
+    if there.is_ok_and(|output| output.status.success()) {
+        return Some(Command::new(python));
+    }
+    let missing = format!("{} with {modules} is not at hand (PYTHON names another)", python.display());
+    assert!(std::env::var_os("KOSHI_REQUIRE_PYTHON").is_none_or(|value| value != "1"), "{missing}");
+    eprintln!("not run: {missing}");
     None
 }
