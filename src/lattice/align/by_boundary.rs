@@ -1,6 +1,6 @@
 //! Word alignment by the kinds of phones (Kaldi's lat/word-align-lattice).
 
-use super::draft::Nodes;
+use super::draft::{Held, Nodes};
 use super::phones::Phones;
 use super::{Aligned, Attempt, PhoneKind, Stop, WordBoundary, most_states, settle};
 use crate::error::{Error, Result, try_reserve};
@@ -20,7 +20,8 @@ pub struct BoundaryOptions {
     /// Whether phones that are in no word may stand inside one too. Default false.
     pub silence_may_be_word_internal: bool,
     /// Above 0: the lattice is left as it is once more than 1000 + `max_expand` * its states would be needed. Default
-    /// 1000, so that no lattice of a wrong model takes all memory.
+    /// 1000. Whatever this is, the lattice is left as it is once the states would hold more than 2^28 transition-ids
+    /// and words (1 GiB), so that no lattice of a wrong model takes all memory.
     pub max_expand: f32,
 }
 
@@ -78,6 +79,12 @@ struct Pending {
     state: u32,
     ids: Vec<i32>,
     words: Vec<i32>,
+}
+
+impl Held for Pending {
+    fn held(&self) -> usize {
+        self.ids.len() + self.words.len()
+    }
 }
 
 impl Pending {

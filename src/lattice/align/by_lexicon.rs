@@ -5,7 +5,7 @@
 //! where it became possible (its first word or its last phone is fresh), else one path would come out several times.
 
 use super::by_boundary::{check, joined};
-use super::draft::{Draft, DraftArc, Nodes};
+use super::draft::{Draft, DraftArc, Held, Nodes};
 use super::phones::Phones;
 use super::{AlignLexicon, Aligned, Attempt, Stop, most_states, settle};
 use crate::error::{Result, try_reserve};
@@ -87,6 +87,12 @@ struct Unparted {
     words: Vec<i32>,
 }
 
+impl Held for Unparted {
+    fn held(&self) -> usize {
+        self.ids.len() + self.words.len()
+    }
+}
+
 /// The lattice with an arc for each phone: label 0, or the first pending word. What remains at a path's end is one
 /// arc, and what is wrong with it is told.
 fn into_phones(lattice: &CompactLattice, phones: Phones, most: Option<usize>) -> Result<(Draft, Option<String>), Stop> {
@@ -162,6 +168,12 @@ struct Pending {
     words: Vec<i32>,
     fresh_phones: Fresh,
     fresh_word: bool,
+}
+
+impl Held for Pending {
+    fn held(&self) -> usize {
+        self.ids.len() + self.words.len() + self.phones.len() + self.ends.len()
+    }
 }
 
 impl Pending {

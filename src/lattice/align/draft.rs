@@ -99,12 +99,30 @@ pub(super) struct Nodes<P> {
     /// What still has to be looked at, with its node; the last one comes first.
     pub open: Vec<(Rc<P>, u32)>,
     most: Option<usize>,
+    /// Transition-ids and words of all that was ever pending.
+    held: usize,
+    most_held: usize,
 }
 
-impl<P: Eq + Hash> Nodes<P> {
+/// Most transition-ids and words that may be held in all, 1 GiB. Without it a lattice whose phones never end, which
+/// holds everything read so far at each node, would take all memory long before there are too many nodes.
+const MOST_HELD: usize = 1 << 28;
+
+/// What is read and not yet given out.
+pub(super) trait Held {
+    /// Transition-ids, words and phones in it.
+    fn held(&self) -> usize;
+}
+
+impl<P: Eq + Hash + Held> Nodes<P> {
     /// `first` is pending at the start; there will be at most `most` nodes.
     pub fn new(first: P, most: Option<usize>) -> Result<Nodes<P>, Stop> {
-        let mut nodes = Nodes { draft: Draft::default(), numbers: HashMap::new(), open: Vec::new(), most };
+        Nodes::holding(first, most, MOST_HELD)
+    }
+
+    fn holding(first: P, most: Option<usize>, most_held: usize) -> Result<Nodes<P>, Stop> {
+        let (draft, numbers, open) = Default::default();
+        let mut nodes = Nodes { draft, numbers, open, most, held: 0, most_held };
         nodes.number(first)?;
         Ok(nodes)
     }
@@ -117,6 +135,11 @@ impl<P: Eq + Hash> Nodes<P> {
         let number = self.draft.add_node()?;
         if let Some(most) = self.most.filter(|&most| self.draft.nodes.len() > most) {
             return Err(Stop::Mismatch(format!("more than {most} states would be needed (max-expand)")));
+        }
+        self.held = self.held.saturating_add(pending.held());
+        if self.held > self.most_held {
+            let most = self.most_held;
+            return Err(Stop::Mismatch(format!("more than {most} transition-ids and words would have to be held")));
         }
         let pending = Rc::new(pending);
         room(&mut self.numbers, WHAT)?;
@@ -262,5 +285,25 @@ impl<'a> Removal<'a> {
             Some(cost) => builder.set_final(start, cost.weight()?, &[]),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Held for Vec<i32> {
+        fn held(&self) -> usize {
+            self.len()
+        }
+    }
+
+    #[test]
+    fn what_is_pending_may_not_take_all_memory() {
+        let Ok(mut nodes) = Nodes::holding(vec![1; 60], None, 100) else { panic!("60 fit") };
+        assert!(nodes.number(vec![1; 60]).is_ok(), "known already");
+        assert!(nodes.number(vec![2; 40]).is_ok(), "100 in all");
+        let Err(Stop::Mismatch(why)) = nodes.number(vec![3]) else { panic!("101 do not fit") };
+        assert!(why.contains("100 transition-ids"), "{why}");
     }
 }
