@@ -168,6 +168,30 @@ static void merges_equal_endings(void)
     CHECK_STATUS(KOSHI_E_HANDLE, koshi_lattice_minimize(plain, 1, 0, &least, &err), err);
 }
 
+/* To compact form and back, and costs to the start. */
+static void changes_the_form(void)
+{
+    koshi_lattice *raw = lattice_from("\n0 1 1 5 1,0\n1 2 2 0 0.5,2\n2 3 3 6 0.25,0\n3 0,1\n\n");
+    koshi_lattice *compact = NULL, *back = NULL, *pushed = NULL;
+    koshi_error *err = NULL;
+    size_t len = 0;
+    CHECK_OK(koshi_lattice_to_compact(raw, &compact, &err), err);
+    CHECK(info_of(compact).is_compact == 1 && info_of(compact).num_arcs == 2);
+    CHECK(koshi_lattice_string(compact, 0, &len)[1] == 2 && len == 2);
+    CHECK_OK(koshi_lattice_to_raw(compact, &back, &err), err);
+    CHECK(info_of(back).is_compact == 0 && info_of(back).num_arcs == 3 && info_of(back).best_graph_cost == 1.75);
+    CHECK_OK(koshi_lattice_push(compact, 1, &pushed, &err), err);
+    CHECK(koshi_lattice_arcs(pushed, &len)[0].graph_cost == 1.75f && len == 2);
+    CHECK(koshi_lattice_arcs(pushed, NULL)[0].acoustic_cost == 3 && koshi_lattice_final_costs(pushed, NULL)[2].acoustic_cost == 0);
+    CHECK(koshi_lattice_string(pushed, 0, &len)[2] == 3 && len == 3);
+    CHECK_STATUS(KOSHI_E_UNSUPPORTED, koshi_lattice_push(raw, 1, &back, &err), err);
+    CHECK_STATUS(KOSHI_E_ARGUMENT, koshi_lattice_push(compact, NAN, &back, &err), err);
+    CHECK_STATUS(KOSHI_E_ARGUMENT, koshi_lattice_to_raw(compact, NULL, &err), err);
+    CHECK(koshi_lattice_free(raw) == KOSHI_OK && koshi_lattice_free(back) == KOSHI_OK);
+    CHECK_STATUS(KOSHI_E_HANDLE, koshi_lattice_to_compact(raw, &back, &err), err);
+    CHECK(koshi_lattice_free(compact) == KOSHI_OK && koshi_lattice_free(pushed) == KOSHI_OK);
+}
+
 /* case_b34: a cycle does not even become a lattice. */
 static void refuses_cycles(void)
 {
@@ -187,6 +211,7 @@ int main(void)
     refuses_bad_options();
     keeps_the_best_path_under_a_cap();
     merges_equal_endings();
+    changes_the_form();
     refuses_cycles();
     return 0;
 }

@@ -1516,6 +1516,25 @@ koshi_status koshi_lattice_determinize(const koshi_lattice *lattice,
                                        float *effective_beam,
                                        koshi_error **err);
 
+// The lattice in raw form, in *raw: an arc for each transition-id of a compact lattice's strings, the
+// word and the costs on the first one. A copy if it is raw already.
+koshi_status koshi_lattice_to_raw(const koshi_lattice *lattice, koshi_lattice **raw, koshi_error **err);
+
+// The lattice in compact form, in *compact: chains of a raw lattice's arcs with at most one word become one
+// arc. Words keep all of their alignments; koshi_lattice_determinize leaves each word sequence its best
+// one. A copy if it is compact already.
+koshi_status koshi_lattice_to_compact(const koshi_lattice *lattice,
+                                      koshi_lattice **compact,
+                                      koshi_error **err);
+
+// The compact lattice with costs and common beginnings of strings as near to the start as they can
+// stand, in *pushed: the same words, transition-ids and, but for rounding, costs on every path. Costs are
+// pushed by their totals at `acoustic_scale`. KOSHI_E_UNSUPPORTED for a raw lattice.
+koshi_status koshi_lattice_push(const koshi_lattice *lattice,
+                                float acoustic_scale,
+                                koshi_lattice **pushed,
+                                koshi_error **err);
+
 // The compact lattice with strings and costs pushed towards the start and equal states merged, in
 // *minimized: the same words, costs (but for rounding, and `delta`) and transition-ids with as few states
 // as a deterministic lattice can have. Costs are compared at `acoustic_scale`, within `delta` (Kaldi has
@@ -1763,7 +1782,8 @@ koshi_paths *koshi_paths_ref(const koshi_paths *paths);
 koshi_status koshi_paths_free(koshi_paths *paths);
 
 // The lattice of all paths of both lattices, in *united. Word sequences that both have come twice until
-// it is determinized. Compact if either lattice is; its acoustic scale is that of `lattice`.
+// it is determinized. Compact if either lattice is; its acoustic scale is that of `lattice`. To join many,
+// join two of about equal size at a time: each call copies both.
 koshi_status koshi_lattice_union(const koshi_lattice *lattice,
                                  const koshi_lattice *other,
                                  koshi_lattice **united,

@@ -128,33 +128,6 @@ pub unsafe extern "C" fn koshi_lattice_determinize(
     })
 }
 
-/// The compact lattice with strings and costs pushed towards the start and equal states merged, in
-/// *minimized: the same words, costs (but for rounding, and `delta`) and transition-ids with as few states
-/// as a deterministic lattice can have. Costs are compared at `acoustic_scale`, within `delta` (Kaldi has
-/// 1/1024). KOSHI_E_UNSUPPORTED for a raw lattice, KOSHI_E_CONFIG for a delta that is negative or not finite.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn koshi_lattice_minimize(
-    lattice: *const koshi_lattice,
-    acoustic_scale: f32,
-    delta: f32,
-    minimized: *mut *mut koshi_lattice,
-    err: *mut *mut koshi_error,
-) -> koshi_status {
-    guard::call(err, || {
-        let lattice = registry::get(lattice, "lattice")?;
-        // SAFETY: the header's promise on results.
-        let out = unsafe { arg::out(minimized, "minimized") }?;
-        // Nothing is further from the best than infinity: a copy that may fail for lack of memory.
-        let Lattice::Compact(mut copy) = lattice.prune(f32::INFINITY, lattice.acoustic_scale())? else {
-            let why = "the lattice is a raw one; only compact lattices can be minimized";
-            return Err(Error::Unsupported(why.to_string()));
-        };
-        copy.minimize(acoustic_scale, delta)?;
-        out.set(registry::insert(Lattice::from(copy))?);
-        Ok(())
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -49,6 +49,8 @@ mod lattice;
 
 mod determinize;
 
+mod lattice_form;
+
 mod lattice_text;
 
 mod align;
@@ -113,6 +115,7 @@ pub use self::graph::*;
 pub use self::hypotheses::*;
 pub use self::language_model::*;
 pub use self::lattice::*;
+pub use self::lattice_form::*;
 pub use self::lattice_text::*;
 pub use self::log::*;
 pub use self::matrix::*;

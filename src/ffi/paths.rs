@@ -111,7 +111,8 @@ pub unsafe extern "C" fn koshi_paths_free(paths: *mut koshi_paths) -> koshi_stat
 }
 
 /// The lattice of all paths of both lattices, in *united. Word sequences that both have come twice until
-/// it is determinized. Compact if either lattice is; its acoustic scale is that of `lattice`.
+/// it is determinized. Compact if either lattice is; its acoustic scale is that of `lattice`. To join many,
+/// join two of about equal size at a time: each call copies both.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_lattice_union(
     lattice: *const koshi_lattice,

@@ -137,6 +137,23 @@ impl Lattice {
         }
     }
 
+    /// A copy in raw form; see [`CompactLattice::to_raw`].
+    pub fn to_raw(&self) -> Result<RawLattice> {
+        match self {
+            // Nothing is further from the best than infinity: a copy that may fail for lack of memory.
+            Lattice::Raw(lattice) => lattice.prune(f32::INFINITY, lattice.acoustic_scale),
+            Lattice::Compact(lattice) => lattice.to_raw(),
+        }
+    }
+
+    /// A copy in compact form; see [`RawLattice::to_compact`].
+    pub fn to_compact(&self) -> Result<CompactLattice> {
+        match self {
+            Lattice::Raw(lattice) => lattice.to_compact(),
+            Lattice::Compact(lattice) => lattice.prune(f32::INFINITY, lattice.acoustic_scale),
+        }
+    }
+
     /// The compact form; see [`RawLattice::to_compact`].
     pub fn into_compact(self) -> Result<CompactLattice> {
         match self {

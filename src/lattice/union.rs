@@ -10,6 +10,8 @@ impl Lattice {
     /// labels and costs from the one start to the other. Word sequences that both have come
     /// twice until the union is determinized; n-best lists and best paths do not mind.
     ///
+    /// To join many, join two of about equal size at a time: each union copies both lattices.
+    ///
     /// It is compact if either lattice is (see [`RawLattice::to_compact`]), spans the frames of the
     /// longer one, and has the acoustic scale of `self`.
     pub fn union(&self, other: &Lattice) -> Result<Lattice> {
@@ -31,15 +33,6 @@ impl Lattice {
             }
         }
         Ok(lattice)
-    }
-
-    /// A copy in compact form.
-    fn to_compact(&self) -> Result<CompactLattice> {
-        match self {
-            Lattice::Raw(lattice) => lattice.to_compact(),
-            // Nothing is further from the best than infinity: a copy that may fail for lack of memory.
-            Lattice::Compact(lattice) => lattice.prune(f32::INFINITY, lattice.acoustic_scale),
-        }
     }
 }
 

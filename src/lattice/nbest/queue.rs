@@ -13,6 +13,9 @@ pub(super) struct Prefixes(Vec<Prefix>);
 struct Prefix {
     /// The prefix one word shorter; the root is its own.
     parent: u32,
+    /// A prefix much shorter, so that two long prefixes are compared in a logarithm of steps: of two
+    /// equally long ones these are equally long too (Myers 1983, "An applicative random-access stack").
+    jump: u32,
     word: i32,
     length: u32,
 }
@@ -22,8 +25,13 @@ impl Prefixes {
     pub fn add(&mut self, parent: Option<u32>, word: i32) -> Result<u32> {
         let number = self.0.len() as u32;
         let length = parent.map_or(0, |parent| self.0[parent as usize].length + 1);
+        let jump = parent.map_or(number, |parent| {
+            let jump = self.0[parent as usize].jump;
+            let [near, middle, far] = [parent, jump, self.0[jump as usize].jump].map(|at| self.0[at as usize].length);
+            if near - middle == middle - far { self.0[jump as usize].jump } else { parent }
+        });
         try_reserve(&mut self.0, 1, "n-best list")?;
-        self.0.push(Prefix { parent: parent.unwrap_or(number), word, length });
+        self.0.push(Prefix { parent: parent.unwrap_or(number), jump, word, length });
         Ok(number)
     }
 
@@ -43,21 +51,25 @@ impl Prefixes {
         self.0.len() * size_of::<Prefix>()
     }
 
+    /// The first `length` words of a prefix that has as many.
+    fn cut(&self, mut prefix: u32, length: u32) -> u32 {
+        while self.0[prefix as usize].length > length {
+            let Prefix { parent, jump, .. } = self.0[prefix as usize];
+            prefix = if self.0[jump as usize].length >= length { jump } else { parent };
+        }
+        prefix
+    }
+
     /// Word by word, a prefix of the other first.
     fn compare(&self, one: u32, other: u32) -> Ordering {
         let at = |prefix: u32| &self.0[prefix as usize];
-        let (mut a, mut b) = (one, other);
-        while at(a).length > at(b).length {
-            a = at(a).parent;
-        }
-        while at(b).length > at(a).length {
-            b = at(b).parent;
-        }
+        let length = at(one).length.min(at(other).length);
+        let (mut a, mut b) = (self.cut(one, length), self.cut(other, length));
         if a == b {
             return at(one).length.cmp(&at(other).length);
         }
         while at(a).parent != at(b).parent {
-            (a, b) = (at(a).parent, at(b).parent);
+            (a, b) = if at(a).jump != at(b).jump { (at(a).jump, at(b).jump) } else { (at(a).parent, at(b).parent) };
         }
         at(a).word.cmp(&at(b).word)
     }
@@ -139,5 +151,34 @@ impl Queue {
 
     pub fn bytes(&self) -> usize {
         self.heap.len() * size_of::<Entry>() + self.elements * size_of::<Element>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_are_ordered_as_their_words() {
+        let mut prefixes = Prefixes::default();
+        let mut all = vec![prefixes.add(None, 0).unwrap()];
+        for at in 0..400u32 {
+            // Long lines and forks near their ends; no two with one word after the same prefix.
+            let parent = all[if at % 7 == 0 { at - at / 5 } else { at } as usize];
+            all.push(prefixes.add(Some(parent), (at * 37 % 401) as i32).unwrap());
+        }
+        let words = |prefix| {
+            let mut words = Vec::new();
+            prefixes.words(prefix, &mut words).unwrap();
+            words
+        };
+        let mut longest = 0;
+        for &one in &all {
+            longest = longest.max(words(one).len());
+            for &other in &all {
+                assert_eq!(prefixes.compare(one, other), words(one).cmp(&words(other)), "{one} {other}");
+            }
+        }
+        assert!(longest > 50, "{longest}");
     }
 }
