@@ -229,6 +229,17 @@ static void whole_utterances(void)
     CHECK(lists[0] == garbage(16) && utterances[0].status == KOSHI_OK);
     CHECK_OK(koshi_transducer_search(transducer, NULL, NULL, 0, sizeof utterances[0], NULL, &err), err);
     /* Each utterance has its own failure, with its reason. */
+    utterances[1].frames = 6, utterances[1].stride = 1; /* rows that overlap */
+    utterances[2].rows = NULL;
+    CHECK_STATUS(KOSHI_OK_PARTIAL,
+                 koshi_transducer_search(transducer, NULL, utterances, 3, sizeof utterances[0], lists, &err), err);
+    CHECK(utterances[0].status == KOSHI_OK && koshi_hypotheses_len(lists[0]) == 1);
+    CHECK(utterances[1].status == KOSHI_E_SHAPE && utterances[2].status == KOSHI_E_ARGUMENT);
+    CHECK(strstr(koshi_error_message(utterances[1].error), "utterance 1") != NULL);
+    CHECK(koshi_hypotheses_free(lists[0]) == KOSHI_OK && lists[1] == NULL && lists[2] == NULL);
+    for (at = 1; at < 3; ++at)
+        CHECK(koshi_error_free(utterances[at].error) == KOSHI_OK);
+    utterances[1].frames = 0, utterances[1].stride = DIM, utterances[2].rows = ROWS[0];
     networks.fail = -5;
     CHECK_STATUS(KOSHI_OK_PARTIAL,
                  koshi_transducer_search(transducer, NULL, utterances, 3, sizeof utterances[0], lists, &err), err);

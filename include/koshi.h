@@ -989,8 +989,8 @@ typedef struct {
     const int32_t *labels;
     // Number of labels, at least 1.
     size_t len;
-    // Added to a score for each time that the phrase is completed; finite, at least 0. After k of its n
-    // labels k/n of it is held, and given back when the phrase is not completed.
+    // Added to a score for each time that the phrase is completed; finite, at least 0, and 1e30 at most over
+    // all phrases. After k of its n labels k/n of it is held, and given back when it is not completed.
     float bonus;
     // Must be 0.
     uint32_t reserved;
@@ -2221,8 +2221,9 @@ koshi_status koshi_transducer_call_counts(const koshi_transducer *transducer,
 
 // Searches `num_utterances` whole utterances together, with as few calls of the networks as if they were
 // one. `config` NULL: the defaults. `utterance_size` is `sizeof utterances[0]`. Each utterance gets its
-// own status, and in hypotheses[i] its result, NULL where it failed; what becomes of one does not touch the
-// others, and its result is that of a stream alone. KOSHI_OK if all are KOSHI_OK, else KOSHI_OK_PARTIAL.
+// own status, and in hypotheses[i] its result, NULL where it failed, be it that its rows cannot be read;
+// what becomes of one does not touch the others, and its result is that of a stream alone. KOSHI_OK if all
+// are KOSHI_OK, else KOSHI_OK_PARTIAL.
 // A negative status is about the call itself: then nothing was done.
 koshi_status koshi_transducer_search(const koshi_transducer *transducer,
                                      const koshi_transducer_config *config,

@@ -33,6 +33,8 @@ over_both_transducer_faces! {
     calls_out_of_order
     phrases_out_of_range
     ties_go_to_the_smaller_label
+    ties_go_to_the_smaller_label_before_the_older_hypothesis
+    phrases_are_found_beyond_the_best_labels
 }
 
 const MERGING: [SearchKind; 3] = [SearchKind::Tsd, SearchKind::Alsd, SearchKind::Nsc];
@@ -467,6 +469,13 @@ fn cancelling<F: Face>() {
         assert_eq!(F::partial(&stream).unwrap().0, before);
         assert_eq!(F::finish(&mut stream).unwrap_err().status, Status::KOSHI_E_CANCELLED);
         drop(stream);
+        // Also between the last rows and the result.
+        let mut stream = F::stream(&transducer, &config).unwrap();
+        let items = vec![Item { stream: &mut stream, rows: Matrix::dense(&data, 2), last: true }];
+        assert_eq!(F::advance(&transducer, items).unwrap(), [Ok(())]);
+        F::cancel(&stream);
+        assert_eq!(F::finish(&mut stream).unwrap_err().status, Status::KOSHI_E_CANCELLED);
+        drop(stream);
         // A stream that is dropped halfway gives its states back too.
         let mut stream = F::stream(&transducer, &config).unwrap();
         F::push(&mut stream, Matrix::dense(&data, 2).part(0, 4)).unwrap();
@@ -613,7 +622,8 @@ fn calls_out_of_order<F: Face>() {
 
 fn phrases_out_of_range<F: Face>() {
     let transducer = F::transducer(Arc::new(Toy::new(Random { blank: 2, ..Random::new(1, 4) }))).unwrap();
-    let bad: [(&[i32], f32); 6] = [(&[], 1.0), (&[2], 1.0), (&[4], 1.0), (&[-1], 1.0), (&[1], -1.0), (&[1], f32::NAN)];
+    let bad: [(&[i32], f32); 7] =
+        [(&[], 1.0), (&[2], 1.0), (&[4], 1.0), (&[-1], 1.0), (&[1], -1.0), (&[1], f32::NAN), (&[1, 3, 1], 3e38)];
     for (labels, bonus) in bad {
         let fault = F::set_bias(&transducer, &[Phrase { labels, bonus }]).unwrap_err();
         assert_eq!(fault.status, Status::KOSHI_E_CONFIG, "{}", fault.message);
@@ -636,5 +646,43 @@ fn ties_go_to_the_smaller_label<F: Face>() {
         let labels: Vec<_> = found.list.into_iter().map(|entry| entry.labels).collect();
         let wanted: &[Vec<i32>] = &[vec![1], vec![2], vec![3]];
         assert_eq!(labels, wanted[..labels.len()], "{config:?}");
+    }
+}
+
+fn ties_go_to_the_smaller_label_before_the_older_hypothesis<F: Face>() {
+    // First 1 or 2, then 3 or 4 after 1 (the older one), and 1 or 3 after 2; all equally likely.
+    let scores = |_: usize, _: usize, history: &[i32]| {
+        let (allowed, log_prob): (&[usize], f32) = match history {
+            [] => (&[1, 2], -1.0),
+            [1] => (&[3, 4], -1.0),
+            [2] => (&[1, 3], -1.0),
+            _ => (&[0], 0.0),
+        };
+        (0..5).map(|label| if allowed.contains(&label) { log_prob } else { f32::NEG_INFINITY }).collect()
+    };
+    for config in all_kinds().into_iter().filter(|config| config.search != SearchKind::Greedy) {
+        let config = TransducerConfig { beam: 2, nbest: 2, score_norm: false, ..config };
+        let net = Table { vocab: 5, blank: 0, kind: ScoreKind::LogProbs, scores, lm: None };
+        let found = search::<F>(Arc::new(Toy::new(net)), &config, Matrix::dense(&rows(0, 1), 2)).unwrap();
+        let labels: Vec<_> = found.list.into_iter().map(|entry| entry.labels).collect();
+        assert_eq!(labels, [[2, 1], [1, 3]], "{config:?}");
+    }
+}
+
+fn phrases_are_found_beyond_the_best_labels<F: Face>() {
+    // The beam has room for label 1 alone, but the phrase wants label 3.
+    let scores = |_: usize, _: usize, history: &[i32]| match history {
+        [] => [0.3f32, 0.4, 0.2, 0.1].map(f32::ln).to_vec(),
+        _ => [0.997f32, 0.001, 0.001, 0.001].map(f32::ln).to_vec(),
+    };
+    for config in all_kinds().into_iter().filter(|config| config.search != SearchKind::Greedy) {
+        let config = TransducerConfig { beam: 1, score_norm: false, ..config };
+        let net = Table { vocab: 4, blank: 0, kind: ScoreKind::LogProbs, scores, lm: None };
+        let transducer = F::transducer(Arc::new(Toy::new(net))).unwrap();
+        let data = rows(0, 1);
+        let best = || F::search(&transducer, &config, &[Matrix::dense(&data, 2)]).unwrap().remove(0).unwrap().list;
+        assert_ne!(best()[0].labels, [3], "{config:?}");
+        F::set_bias(&transducer, &[Phrase { labels: &[3], bonus: 5.0 }]).unwrap();
+        assert_eq!(best()[0].labels, [3], "{config:?}");
     }
 }

@@ -14,6 +14,7 @@ use super::hypotheses::koshi_hypotheses;
 use super::registry::{self, Kind, Opaque};
 use super::transducer_config::koshi_transducer_config;
 use crate::error::{Error, Result, try_reserve};
+use crate::search::Rows;
 use crate::transducer::{Hypotheses, Model, Part, Phrase, ScoreKind, Shape, Transducer};
 
 /// The networks of a transducer (RNN-T), to be searched. Calls that take it const may run together.
@@ -249,8 +250,8 @@ pub struct koshi_phrase {
     pub labels: *const i32,
     /// Number of labels, at least 1.
     pub len: usize,
-    /// Added to a score for each time that the phrase is completed; finite, at least 0. After k of its n
-    /// labels k/n of it is held, and given back when the phrase is not completed.
+    /// Added to a score for each time that the phrase is completed; finite, at least 0, and 1e30 at most over
+    /// all phrases. After k of its n labels k/n of it is held, and given back when it is not completed.
     pub bonus: f32,
     /// Must be 0.
     pub reserved: u32,
@@ -366,8 +367,9 @@ pub struct koshi_transducer_utterance {
 
 /// Searches `num_utterances` whole utterances together, with as few calls of the networks as if they were
 /// one. `config` NULL: the defaults. `utterance_size` is `sizeof utterances[0]`. Each utterance gets its
-/// own status, and in hypotheses[i] its result, NULL where it failed; what becomes of one does not touch the
-/// others, and its result is that of a stream alone. KOSHI_OK if all are KOSHI_OK, else KOSHI_OK_PARTIAL.
+/// own status, and in hypotheses[i] its result, NULL where it failed, be it that its rows cannot be read;
+/// what becomes of one does not touch the others, and its result is that of a stream alone. KOSHI_OK if all
+/// are KOSHI_OK, else KOSHI_OK_PARTIAL.
 /// A negative status is about the call itself: then nothing was done.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_transducer_search(
@@ -388,20 +390,26 @@ pub unsafe extern "C" fn koshi_transducer_search(
         let given = unsafe { arg::items(utterances, num_utterances, utterance_size, what) }?;
         // SAFETY: the header's promise on results.
         let out = unsafe { arg::items(hypotheses, num_utterances, size_of::<usize>(), "hypotheses") }?;
-        let mut views = Vec::new();
+        let nothing = Rows::new(&[], 0, 0, 0)?;
+        let (mut views, mut unread) = (Vec::new(), Vec::new());
         try_reserve(&mut views, num_utterances, what)?;
+        try_reserve(&mut unread, num_utterances, what)?;
         for at in 0..num_utterances {
             let utterance = given.get(at);
             config::reserved(utterance.reserved, what)?;
             // SAFETY: the header's promise on rows.
             let view = unsafe { rows(utterance.rows, utterance.frames, utterance.dim, utterance.stride) };
-            views.push(view.map_err(|error| error.context(format!("utterance {at}")))?);
+            let view = view.map_err(|error| error.context(format!("utterance {at}")));
+            // One that cannot be read is searched as an empty one, and told about afterwards.
+            views.push(view.as_ref().map_or(nothing, |view| *view));
+            unread.push(view.err());
         }
         let results = transducer.search(&config, &views)?;
         let mut outcomes = Vec::new();
         try_reserve(&mut outcomes, num_utterances, what)?;
         let mut all = true;
-        for result in results {
+        for (result, unread) in results.into_iter().zip(unread) {
+            let result = unread.map_or(result, Err);
             let (list, outcome) = match result.and_then(handle) {
                 Ok((list, status)) => (list, (status, ptr::null_mut())),
                 Err(error) => (ptr::null_mut(), (error::status(&error), error::handle(&error))),

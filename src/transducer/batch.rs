@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::model::Part;
 use super::networks::Transducer;
 use super::stream::Stream;
-use crate::error::{Error, Result, try_reserve};
+use crate::error::{Result, try_reserve};
 
 /// Arrays for the model's calls, used again and again.
 #[derive(Default)]
@@ -29,7 +29,8 @@ pub(super) struct Buffers {
 pub(super) fn run(transducer: &Transducer, streams: &mut [&mut Stream], buffers: &mut Buffers) {
     loop {
         if let Err(error) = plan(streams, buffers) {
-            fail_all(streams, buffers, error);
+            // Memory for the batch itself could not be had: none of them has been searched to the end.
+            streams.iter_mut().for_each(|stream| stream.fail(super::stream::copy(&error)));
             return;
         }
         if buffers.active.is_empty() {
@@ -57,13 +58,6 @@ fn plan(streams: &mut [&mut Stream], buffers: &mut Buffers) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Memory for the batch itself could not be had.
-fn fail_all(streams: &mut [&mut Stream], buffers: &Buffers, error: Error) {
-    for (at, _) in &buffers.active {
-        streams[*at as usize].fail(super::stream::copy(&error));
-    }
 }
 
 /// Asks one network about all histories that it has not been asked about yet.

@@ -17,6 +17,10 @@ pub struct Phrase<'a> {
     pub bonus: f32,
 }
 
+/// What the bonuses of all phrases may add up to: far more than any has use for, and so little that no sum
+/// or product of them is beyond single precision.
+const MOST: f32 = 1e30;
+
 /// State of the automaton before any label.
 pub(super) const START: u32 = 0;
 
@@ -42,9 +46,10 @@ pub struct Phrases {
 
 impl Phrases {
     /// [`Error::Config`] names a phrase that is empty, has a label outside `0..vocab_size` or the
-    /// blank, or a bonus that is negative or no finite number.
+    /// blank, or a bonus that is negative or no finite number, or with which the bonuses add up to more than 1e30.
     pub fn new(phrases: &[Phrase<'_>], vocab_size: usize, blank: i32) -> Result<Phrases> {
         let mut made = Phrases { nodes: vec![Node::default()], arcs: HashMap::new(), labels: vec![Vec::new()] };
+        let mut total = 0.0f32;
         for (at, phrase) in phrases.iter().enumerate() {
             let wrong = |why: String| Err(Error::Config(format!("phrase {at}: {why}")));
             if phrase.labels.is_empty() {
@@ -52,6 +57,10 @@ impl Phrases {
             }
             if !(phrase.bonus >= 0.0 && phrase.bonus.is_finite()) {
                 return wrong(format!("its bonus is {}; it must be finite and at least 0", phrase.bonus));
+            }
+            total += phrase.bonus;
+            if total > MOST {
+                return wrong(format!("with it the bonuses add up to {total:e}; they may to {MOST:e}"));
             }
             let bad = |label: &&i32| **label == blank || !usize::try_from(**label).is_ok_and(|at| at < vocab_size);
             if let Some(label) = phrase.labels.iter().find(bad) {
@@ -128,10 +137,18 @@ impl Phrases {
         self.nodes[state as usize].held
     }
 
-    /// Labels that begin a phrase or go on with one, in a state; some may come twice.
+    /// Labels that begin a phrase or go on with one, in a state; each once.
     pub(super) fn wanted(&self, state: u32) -> impl Iterator<Item = i32> {
-        let begin: &[i32] = if state == START { &[] } else { &self.labels[START as usize] };
-        self.labels[state as usize].iter().chain(begin).copied()
+        self.suffixes(state).flat_map(move |at| {
+            let longer = move || self.suffixes(state).take_while(move |other| *other != at);
+            let fresh = move |label: &i32| longer().all(|other| !self.arcs.contains_key(&(other, *label)));
+            self.labels[at as usize].iter().copied().filter(fresh)
+        })
+    }
+
+    /// A state and all that it falls back to, the last of them [`START`].
+    fn suffixes(&self, state: u32) -> impl Iterator<Item = u32> {
+        std::iter::successors(Some(state), |at| (*at != START).then(|| self.nodes[*at as usize].fallback))
     }
 }
 
@@ -171,6 +188,20 @@ mod tests {
     }
 
     #[test]
+    fn each_label_that_leads_on_is_wanted_once() {
+        let phrases = [&[1, 2, 7][..], &[2, 3, 4], &[2, 7, 1], &[3]].map(|labels| Phrase { labels, bonus: 1.0 });
+        let phrases = Phrases::new(&phrases, 9, 0).unwrap();
+        let wanted = |labels: &[i32]| {
+            let state = labels.iter().fold(START, |state, label| phrases.step(state, *label).0);
+            phrases.wanted(state).collect::<Vec<_>>()
+        };
+        assert_eq!(wanted(&[]), [1, 2, 3]);
+        assert_eq!(wanted(&[1]), [2, 1, 3]);
+        assert_eq!(wanted(&[1, 2]), [7, 3, 1, 2], "7 by both, 3 by the end of it alone");
+        assert_eq!(wanted(&[8]), [1, 2, 3]);
+    }
+
+    #[test]
     fn what_cannot_be_a_phrase_is_refused() {
         let bad = |labels: &[i32], bonus| {
             let error = Phrases::new(&[Phrase { labels, bonus }], 4, 2).unwrap_err();
@@ -183,6 +214,10 @@ mod tests {
         for bonus in [-1.0, f32::NAN, f32::INFINITY] {
             bad(&[1], bonus);
         }
+        bad(&[1, 3, 1], 3e38);
+        let (one, two) = (Phrase { labels: &[1], bonus: 6e29 }, Phrase { labels: &[3, 1], bonus: 6e29 });
+        let error = Phrases::new(&[one, two], 4, 2).unwrap_err();
+        assert!(matches!(&error, Error::Config(message) if message.starts_with("phrase 1: ")), "{error}");
         assert_eq!(run(&Phrases::new(&[], 4, 2).unwrap(), &[1, 3]), (0.0, 0.0));
     }
 }

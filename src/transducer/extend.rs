@@ -73,13 +73,12 @@ pub(super) fn extend(
     let result = try_reserve(&mut tops, base.width + 1, "best labels").and_then(|()| {
         row.best(base.width, base.shape.blank, &mut tops);
         try_reserve(candidates, tops.len(), "candidates")?;
-        let start = candidates.len();
         for top in &tops {
             candidates.extend(candidate(base, hyp, from, row, frame, top.label)?);
         }
         let Some(phrases) = base.phrases.clone() else { return Ok(()) };
         for label in phrases.wanted(hyp.bias) {
-            if tops.iter().all(|top| top.label != label) && candidates[start..].iter().all(|one| one.label != label) {
+            if tops.iter().all(|top| top.label != label) {
                 try_reserve(candidates, 1, "candidates")?;
                 candidates.extend(candidate(base, hyp, from, row, frame, label)?);
             }

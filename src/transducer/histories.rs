@@ -267,7 +267,7 @@ impl Histories {
     /// Keeps the predictions of a node that nobody holds, for a while.
     fn rest(&mut self, node: u32) {
         self.clock += 1;
-        if self.idle.len() >= 64 + 4 * self.max_idle {
+        if self.idle.len() >= self.max_idle.saturating_mul(4).saturating_add(64) {
             let nodes = &self.nodes;
             self.idle.retain(|(node, since)| nodes[*node as usize].idle_since == *since);
         }

@@ -119,6 +119,9 @@ impl Stream {
             let [item] = items;
             item.result?;
         }
+        if self.is_open() && self.cancelled.load(Ordering::Relaxed) {
+            self.fail(Error::Cancelled);
+        }
         if let Some(failure) = &self.failure {
             return Err(copy(failure));
         }
@@ -139,8 +142,15 @@ impl Stream {
             self.fail(Error::Cancelled);
             return Err(Error::Cancelled);
         }
-        self.base.push(rows)?;
-        self.base.ended = last;
+        match self.base.push(rows) {
+            Ok(()) => self.base.ended = last,
+            Err(error @ Error::Shape(_)) => return Err(error),
+            // Rows that could not be kept are missing from now on.
+            Err(error) => {
+                self.fail(copy(&error));
+                return Err(error);
+            }
+        }
         Ok(())
     }
 
