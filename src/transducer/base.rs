@@ -104,6 +104,12 @@ impl EncoderRows {
         self.data.get(start..start + self.dim).unwrap_or(&[])
     }
 
+    /// Rows that are kept.
+    #[cfg(test)]
+    pub fn len(&self) -> u64 {
+        self.end - self.first
+    }
+
     fn drop_before(&mut self, frame: u64) {
         let gone = frame.min(self.end).saturating_sub(self.first);
         self.data.drain(..gone as usize * self.dim);

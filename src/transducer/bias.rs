@@ -28,7 +28,7 @@ pub(super) const START: u32 = 0;
 struct Node {
     /// The longest proper suffix that begins a phrase.
     fallback: u32,
-    /// Largest part of a bonus that is held for a phrase that is not complete here.
+    /// Largest part of a bonus that is held for a phrase that is not complete here, also of one that begins later.
     held: f32,
     /// Bonuses of the phrases that end here, also as a suffix.
     completed: f32,
@@ -108,8 +108,11 @@ impl Phrases {
             for label in self.labels[at as usize].clone() {
                 let Some(&next) = self.arcs.get(&(at, label)) else { continue };
                 let fallback = if at == START { START } else { self.next(self.nodes[at as usize].fallback, label) };
-                self.nodes[next as usize].fallback = fallback;
-                self.nodes[next as usize].completed += self.nodes[fallback as usize].completed;
+                let shorter = self.nodes[fallback as usize];
+                let node = &mut self.nodes[next as usize];
+                node.fallback = fallback;
+                node.completed += shorter.completed;
+                node.held = node.held.max(shorter.held);
                 queue.push_back(next);
             }
         }

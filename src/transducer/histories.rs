@@ -147,6 +147,12 @@ impl Histories {
         Ok(histories)
     }
 
+    /// Nodes in use.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.nodes.len() - self.free.len()
+    }
+
     /// The empty history, or the longest one that all others go on from.
     pub fn root(&self) -> u32 {
         self.root

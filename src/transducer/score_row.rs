@@ -211,7 +211,7 @@ mod tests {
     fn the_best_are_those_of_a_sorted_row() {
         for (count, blank) in [(2, 0), (3, 2), (40, 7), (500, 499)] {
             // Many ties.
-            let values: Vec<f32> = values(count, 5).into_iter().map(f32::round).collect();
+            let values: Vec<f32> = values(count, 5).into_iter().map(|value| value.round() + 0.0).collect();
             let row = seen(&values, ScoreKind::Logits);
             let mut sorted: Vec<i32> = (0..count as i32).filter(|label| *label != blank).collect();
             sorted.sort_by(|a, b| values[*b as usize].total_cmp(&values[*a as usize]));

@@ -294,3 +294,53 @@ pub(super) fn copy(error: &Error) -> Error {
         other => Error::Internal(other.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::{Model, Part, ScoreKind};
+    use super::*;
+
+    /// About one label in three frames; the output is the number of labels, the row that of the frame.
+    struct Steady;
+
+    impl Model for Steady {
+        fn shape(&self) -> Shape {
+            let scores = ScoreKind::Logits;
+            Shape { vocab_size: 4, blank: 0, encoder_dim: 1, output_dim: 1, scores, has_lm: false }
+        }
+
+        fn predict(&self, states: &[u64], labels: &[i32], out: &mut [u64], outputs: &mut [f32]) -> Result<()> {
+            for (((state, label), out), output) in states.iter().zip(labels).zip(out).zip(outputs) {
+                *out = if *label == 0 { 0 } else { state + 1 };
+                *output = *out as f32;
+            }
+            Ok(())
+        }
+
+        fn join(&self, encoder: &[f32], outputs: &[f32], _: usize, scores: &mut [f32]) -> Result<()> {
+            for ((frame, output), scores) in encoder.iter().zip(outputs).zip(scores.chunks_exact_mut(4)) {
+                let blank = if output * 3.0 > *frame { 9.0 } else { -9.0 };
+                // Late alternatives are better than early ones, so that hypotheses come to agree.
+                scores.copy_from_slice(&[blank, 1.0, -6.0 + frame / 200.0, -9.0]);
+            }
+            Ok(())
+        }
+
+        fn release_state(&self, _: Part, _: u64) {}
+    }
+
+    #[test]
+    fn neither_rows_nor_histories_pile_up() {
+        for search in [SearchKind::Greedy, SearchKind::Default, SearchKind::Tsd, SearchKind::Alsd, SearchKind::Nsc] {
+            let config = TransducerConfig { search, u_max: 1000, max_cached: 20, ..TransducerConfig::default() };
+            let mut stream = Transducer::new(Box::new(Steady)).unwrap().new_stream(&config).unwrap();
+            for frame in 0..900 {
+                stream.push(Rows::new(&[frame as f32], 1, 1, 1).unwrap()).unwrap();
+                let Base { histories, rows, .. } = &stream.base;
+                assert!(rows.len() < 20, "{search:?}, frame {frame}: {} rows", rows.len());
+                assert!(histories.len() < 200, "{search:?}, frame {frame}: {} histories", histories.len());
+            }
+            assert!(stream.partial().unwrap().0.list[0].labels.len() > 250, "{search:?}");
+        }
+    }
+}
