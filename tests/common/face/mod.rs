@@ -138,6 +138,10 @@ fn with_backend(config: &DecoderConfig) -> DecoderConfig {
         BackendChoice::Auto => BackendChoice::Cpu,
         named => named,
     };
+    if backend == BackendChoice::Cuda {
+        // The first look for a GPU is the only one of a process: it must not find none.
+        crate::common::gpu();
+    }
     DecoderConfig { backend, ..*config }
 }
 
