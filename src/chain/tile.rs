@@ -165,7 +165,7 @@ impl<const W: usize> Tile<'_, W> {
             add(&mut sum, lanes);
         }
         for frame in 0..=task.frames {
-            let total = sum.map(|sum| sum as f32);
+            let total = narrow(&sum);
             self.add_leak(&total);
             self.note_ends(frame);
             if frame == task.frames {
@@ -187,7 +187,10 @@ impl<const W: usize> Tile<'_, W> {
     /// Lets each state be reached from anywhere with a small probability.
     #[inline(always)]
     fn add_leak(&mut self, total: &[f32; W]) {
-        let leak = total.map(|total| self.task.leak * total);
+        let mut leak = [0.0f32; W];
+        for lane in 0..W {
+            leak[lane] = self.task.leak * total[lane];
+        }
         for (lanes, &prob) in self.alpha.iter_mut().zip(self.task.initial) {
             for lane in 0..W {
                 lanes[lane] += prob * leak[lane];
@@ -243,8 +246,8 @@ impl<const W: usize> Tile<'_, W> {
             let emissions = &mut self.emissions[(frame - 1) * pdfs..][..pdfs];
             let carried = &self.carried[(frame - 1) * groups..][..groups];
             let occupancy = occupancies(task.groups, beta, emissions, carried, self.worth);
-            for lane in 0..W {
-                self.usable[lane] &= occupancy[lane].is_finite();
+            for (usable, occupancy) in self.usable.iter_mut().zip(occupancy) {
+                *usable &= occupancy.is_finite();
             }
             self.occupancy = occupancy;
             step_backward(task.groups, self.worth, beta);
@@ -252,8 +255,8 @@ impl<const W: usize> Tile<'_, W> {
         let total = task.initial.iter().map(|&prob| f64::from(prob)).sum::<f64>() as f32;
         for (lanes, &prob) in beta.iter().zip(task.initial) {
             let alpha = prob + prob * (task.leak * total);
-            for lane in 0..W {
-                self.product[lane] += f64::from(alpha * lanes[lane]);
+            for (product, beta) in self.product.iter_mut().zip(lanes) {
+                *product += f64::from(alpha * beta);
             }
         }
     }
@@ -268,6 +271,16 @@ fn add<const W: usize>(sum: &mut [f64; W], lanes: &[f32; W]) {
     for lane in 0..W {
         sum[lane] += f64::from(lanes[lane]);
     }
+}
+
+/// Rounded to float32. (An array's own `map` is a call for each, which costs more than the sum.)
+#[inline(always)]
+fn narrow<const W: usize>(sum: &[f64; W]) -> [f32; W] {
+    let mut lanes = [0.0f32; W];
+    for lane in 0..W {
+        lanes[lane] = sum[lane] as f32;
+    }
+    lanes
 }
 
 /// The sum over arcs of probability times what stands at their other end.
@@ -303,15 +316,15 @@ fn step_forward<const W: usize>(
     for (bounds, state) in groups.entering_offsets.windows(2).zip(next.iter_mut()) {
         let mut sum = [0.0f64; W];
         for group in &groups.entering[bounds[0] as usize..bounds[1] as usize] {
-            let weighed = weigh(&groups.arcs_in[group.begin as usize..group.end as usize], alpha);
+            let weighed = narrow(&weigh(&groups.arcs_in[group.begin as usize..group.end as usize], alpha));
             let emission = &emissions[group.pdf as usize];
             let carried = &mut carried[group.group as usize];
             for lane in 0..W {
-                carried[lane] = weighed[lane] as f32 * emission[lane];
+                carried[lane] = weighed[lane] * emission[lane];
             }
             add(&mut sum, carried);
         }
-        *state = sum.map(|sum| sum as f32);
+        *state = narrow(&sum);
         add(&mut total, state);
     }
     total
@@ -325,10 +338,13 @@ fn add_leak_backward<const W: usize>(beta: &mut [[f32; W]], initial: &[f32], lea
             sum[lane] += f64::from(prob * lanes[lane]);
         }
     }
-    let leak = sum.map(|sum| (sum * f64::from(leak)) as f32);
+    let mut share = [0.0f32; W];
+    for lane in 0..W {
+        share[lane] = (sum[lane] * f64::from(leak)) as f32;
+    }
     for lanes in beta {
         for lane in 0..W {
-            lanes[lane] += leak[lane];
+            lanes[lane] += share[lane];
         }
     }
 }
@@ -356,7 +372,7 @@ fn occupancies<const W: usize>(
                 sum[lane] += f64::from(carried[lane] * beta[lane]);
             }
         }
-        *place = sum.map(|sum| sum as f32);
+        *place = narrow(&sum);
         add(&mut total, place);
     }
     total
@@ -366,6 +382,6 @@ fn occupancies<const W: usize>(
 fn step_backward<const W: usize>(groups: &Groups, worth: &[[f32; W]], beta: &mut [[f32; W]]) {
     for (bounds, state) in groups.out_offsets.windows(2).zip(beta) {
         let weighed = weigh(&groups.arcs_out[bounds[0] as usize..bounds[1] as usize], worth);
-        *state = weighed.map(|sum| sum as f32);
+        *state = narrow(&weighed);
     }
 }

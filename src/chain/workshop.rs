@@ -12,7 +12,7 @@ use crate::quiet::Quiet;
 /// Arrays and threads of a denominator graph.
 #[derive(Debug, Default)]
 pub(super) struct Workshop {
-    idle: Mutex<Vec<Box<Work>>>,
+    idle: Mutex<Vec<Work>>,
     pool: Mutex<Option<Arc<rayon::ThreadPool>>>,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct DenominatorWork {
 /// A [`Work`] that goes back when it is dropped.
 pub(super) struct Lent<'a> {
     home: &'a Workshop,
-    pub work: Option<Box<Work>>,
+    work: Option<Work>,
 }
 
 impl Drop for Lent<'_> {
