@@ -366,11 +366,17 @@ fn occupancies<const W: usize>(
         let mut sum = [0.0f64; W];
         let states = &groups.states[begin..end];
         for ((&state, carried), worth) in states.iter().zip(&carried[begin..end]).zip(&mut worth[begin..end]) {
-            let beta = &beta[state as usize];
+            // Loops of one result each, on copies: that is what becomes vector operations.
+            let (beta, carried) = (beta[state as usize], *carried);
+            let mut values = [0.0f32; W];
             for lane in 0..W {
-                worth[lane] = beta[lane] * emission[lane];
-                sum[lane] += f64::from(carried[lane] * beta[lane]);
+                values[lane] = beta[lane] * emission[lane];
             }
+            *worth = values;
+            for lane in 0..W {
+                values[lane] = carried[lane] * beta[lane];
+            }
+            add(&mut sum, &values);
         }
         *place = narrow(&sum);
         add(&mut total, place);
