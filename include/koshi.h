@@ -956,7 +956,7 @@ typedef struct {
     uint32_t output_dim;
     // What join answers: a koshi_transducer_scores.
     int32_t scores;
-    // Reads labels[i] after the history of states_in[i]; writes the state after it and its output. A
+    // Reads `labels[i]` after the history of `states_in[i]`; writes the state after it and its output. A
     // history begins with the blank, read in state 0; nothing else reads the blank.
     koshi_status (*predict)(void *user_data,
                             const uint64_t *states_in,
@@ -1702,7 +1702,7 @@ koshi_status koshi_words_free(koshi_words *words);
 
 // Reads a language model from the file that a Kaldi rxfilename names into *model. Either an ARPA
 // file, whose words get their ids from `symbols` (NULL: words are ids; n-grams with a word that has
-// none are left out; words that are not listed have the probability of <unk>, if there is one); or an
+// none are left out; words that are not listed have the probability of `<unk>`, if there is one); or an
 // OpenFst file of type vector or const with standard arcs (Kaldi's G.fst), whose output labels are the
 // words, 0 and the id of #0 in `symbols` meaning none. KOSHI_E_IO; KOSHI_E_FORMAT names the line, or
 // the byte; KOSHI_E_GRAPH for an FST without start state, with bad costs or with a cycle without words.
@@ -2221,7 +2221,7 @@ koshi_status koshi_transducer_call_counts(const koshi_transducer *transducer,
 
 // Searches `num_utterances` whole utterances together, with as few calls of the networks as if they were
 // one. `config` NULL: the defaults. `utterance_size` is `sizeof utterances[0]`. Each utterance gets its
-// own status, and in hypotheses[i] its result, NULL where it failed, be it that its rows cannot be read;
+// own status, and in `hypotheses[i]` its result, NULL where it failed, be it that its rows cannot be read;
 // what becomes of one does not touch the others, and its result is that of a stream alone. KOSHI_OK if all
 // are KOSHI_OK, else KOSHI_OK_PARTIAL.
 // A negative status is about the call itself: then nothing was done.

@@ -45,9 +45,8 @@ fn assert_list(found: &[(Vec<i32>, f64)], expected: &Value, what: &str) {
         let may_be = labels == wanted_labels || wanted.iter().filter(tied).any(|(other, _)| other == labels);
         assert!(may_be, "{what}, entry {at}: {labels:?} for {wanted_labels:?}");
     }
-    for tied in wanted.iter().filter(|(labels, _)| !found.iter().any(|(found, _)| found == labels)) {
-        panic!("{what}: {tied:?} is missing");
-    }
+    let missing = wanted.iter().find(|(labels, _)| !found.iter().any(|(found, _)| found == labels));
+    assert!(missing.is_none(), "{what}: {missing:?} is missing");
 }
 
 fn config(expected: &Value) -> TransducerConfig {

@@ -24,7 +24,7 @@ impl Opaque for koshi_language_model {
 
 /// Reads a language model from the file that a Kaldi rxfilename names into *model. Either an ARPA
 /// file, whose words get their ids from `symbols` (NULL: words are ids; n-grams with a word that has
-/// none are left out; words that are not listed have the probability of <unk>, if there is one); or an
+/// none are left out; words that are not listed have the probability of `<unk>`, if there is one); or an
 /// OpenFst file of type vector or const with standard arcs (Kaldi's G.fst), whose output labels are the
 /// words, 0 and the id of #0 in `symbols` meaning none. KOSHI_E_IO; KOSHI_E_FORMAT names the line, or
 /// the byte; KOSHI_E_GRAPH for an FST without start state, with bad costs or with a cycle without words.

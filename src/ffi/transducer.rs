@@ -70,7 +70,7 @@ pub struct koshi_transducer_ops {
     pub output_dim: u32,
     /// What join answers: a koshi_transducer_scores.
     pub scores: i32,
-    /// Reads labels[i] after the history of states_in[i]; writes the state after it and its output. A
+    /// Reads `labels[i]` after the history of `states_in[i]`; writes the state after it and its output. A
     /// history begins with the blank, read in state 0; nothing else reads the blank.
     pub predict: Option<
         unsafe extern "C" fn(
@@ -367,7 +367,7 @@ pub struct koshi_transducer_utterance {
 
 /// Searches `num_utterances` whole utterances together, with as few calls of the networks as if they were
 /// one. `config` NULL: the defaults. `utterance_size` is `sizeof utterances[0]`. Each utterance gets its
-/// own status, and in hypotheses[i] its result, NULL where it failed, be it that its rows cannot be read;
+/// own status, and in `hypotheses[i]` its result, NULL where it failed, be it that its rows cannot be read;
 /// what becomes of one does not touch the others, and its result is that of a stream alone. KOSHI_OK if all
 /// are KOSHI_OK, else KOSHI_OK_PARTIAL.
 /// A negative status is about the call itself: then nothing was done.

@@ -40,7 +40,7 @@ impl CompactLattice {
     /// [`AlignOutcome::NotAligned`](super::AlignOutcome::NotAligned). Where no path comes to a proper end, what is
     /// left is forced out at the ends: [`AlignOutcome::PartialWords`](super::AlignOutcome::PartialWords).
     ///
-    /// Fails with [`Error::Config`] for labels below 0 or a `max_expand` of NaN.
+    /// Fails with [`Error::Config`](crate::Error::Config) for labels below 0 or a `max_expand` of NaN.
     pub fn align_words_by_lexicon(
         &self,
         transitions: &Transitions,

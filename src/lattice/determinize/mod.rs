@@ -129,7 +129,7 @@ impl RawLattice {
     /// as in Kaldi; the beam that the result is good for is returned, and the best path is
     /// always in it.
     ///
-    /// Fails with [`Error::Config`] for values out of range, [`Error::Argument`] where the
+    /// Fails with [`Error::Config`](crate::Error::Config) for values out of range, [`Error::Argument`](crate::Error::Argument) where the
     /// lattice breaks what its struct promises, has a transition-id that `transitions` has
     /// not, or a sum of costs leaves binary32.
     pub fn determinize(&self, transitions: Option<&Transitions>, config: &DeterminizeConfig) -> Result<Determinized> {
