@@ -75,6 +75,20 @@ fn costs_by_hand() {
 }
 
 #[test]
+fn a_rescored_lattice_still_says_how_it_ended() {
+    for (ended, frames) in [(true, 2), (false, 5)] {
+        let mut lattice = RawLattice::default();
+        if let Lattice::Raw(read) = Lattice::from_bytes(b"\n0 1 1 1 0,0\n1 2 2 2 0,0\n2 0,0\n\n").unwrap() {
+            lattice = RawLattice { reached_final: ended, num_frames: frames, acoustic_scale: 0.5, ..read };
+        }
+        let rescored = Lattice::from(lattice).rescore(None, Some(&model(ARPA)), 1.0).unwrap();
+        assert_eq!(rescored.num_states(), 3);
+        assert_eq!((rescored.reached_final(), rescored.num_frames()), (ended, frames));
+        assert_eq!(rescored.acoustic_scale(), 0.5);
+    }
+}
+
+#[test]
 fn unknown_words_have_the_probability_of_unk() {
     let text = ARPA.replace("ngram 1=4", "ngram 1=5").replace("-2 </s>\n", "-2 </s>\n-3 <unk> -0.5\n");
     let text = text.replace("ngram 2 = 3", "ngram 2=4").replace("-0.75 1 2\n", "-0.75 1 2\n-1.5 1 <unk>\n");
