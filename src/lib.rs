@@ -16,6 +16,7 @@ pub mod float_env;
 pub mod graph;
 pub mod lattice;
 pub mod quiet;
+pub mod random;
 pub mod search;
 pub mod table;
 pub mod transducer;

@@ -1,6 +1,7 @@
 //! Options of the objective.
 
 use crate::error::{Error, Result};
+use crate::random::SplitMix;
 
 /// Where the objective is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,18 +85,10 @@ impl ChainConfig {
     pub(super) fn penalty_scale(&self) -> f32 {
         match self.randomised_penalty {
             false => self.out_of_range_regularize,
-            true if mix(self.seed) & 1 == 1 => 2.0 * self.out_of_range_regularize,
+            true if SplitMix::new(self.seed).next_bits() & 1 == 1 => 2.0 * self.out_of_range_regularize,
             true => 0.0,
         }
     }
-}
-
-/// The output function of Steele, Lea and Flood's SplitMix64: neighbouring seeds give unrelated bits.
-fn mix(seed: u64) -> u64 {
-    let mut bits = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
 }
 
 #[cfg(test)]

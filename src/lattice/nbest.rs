@@ -16,6 +16,7 @@ mod subset;
 use std::sync::Arc;
 
 use crate::error::{Result, try_reserve};
+use crate::random::SplitMix;
 
 use super::best_path::{Scales, check_scale};
 use super::topology::{View, filled};
@@ -82,7 +83,7 @@ impl Lattice {
     /// ending where it is final) is as likely as any other. The same seed gives the same routes.
     pub fn random_routes(&self, n: usize, seed: u64) -> Result<Vec<Route>> {
         let view = self.view();
-        let (mut routes, mut random) = (Vec::new(), SplitMix(seed));
+        let (mut routes, mut random) = (Vec::new(), SplitMix::new(seed));
         for _ in 0..if view.num_states() == 0 { 0 } else { n } {
             try_reserve(&mut routes, 1, "random paths")?;
             routes.push(random_route(view, &mut random)?);
@@ -96,7 +97,8 @@ fn random_route(view: View, random: &mut SplitMix) -> Result<Route> {
     loop {
         let arcs = view.arc_range(state);
         let ways = arcs.len() + usize::from(!view.finals[state].is_absent());
-        let way = random.below(ways as u64) as usize;
+        // The bias of the remainder is below 2^-32.
+        let way = (random.next_bits() % ways as u64) as usize;
         if way == arcs.len() {
             route.last = Some(state as u32);
             return Ok(route);
@@ -104,20 +106,6 @@ fn random_route(view: View, random: &mut SplitMix) -> Result<Route> {
         try_reserve(&mut route.arcs, 1, "random paths")?;
         route.arcs.push((arcs.start + way) as u32);
         state = view.arcs[arcs.start + way].next as usize;
-    }
-}
-
-/// A small generator (Steele, Lea and Flood 2014) whose numbers stay the same for ever.
-struct SplitMix(u64);
-
-impl SplitMix {
-    /// A number below `bound`, which is not 0; the bias of the remainder is below 2^-32.
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
     }
 }
 

@@ -1,31 +1,25 @@
 //! How many copies of an example are made, and where they go.
 
-/// Numbers that look random, the same ones for the same seed on every machine (SplitMix64: Steele, Lea and Flood, "Fast
-/// splittable pseudorandom number generators", 2014).
-pub struct Random(u64);
+use koshi::random::SplitMix;
+
+/// What is left to chance; the same for the same seed on every machine.
+pub struct Random(SplitMix);
 
 impl Random {
     /// Starts anew at a seed.
     pub fn new(seed: i32) -> Random {
-        Random(seed as u64)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        Random(SplitMix::new(seed as u64))
     }
 
     /// A number below `limit`; 0 where there is none.
     pub fn below(&mut self, limit: usize) -> usize {
         // The high half of the product is as good as uniform: a limit is far below 2^64.
-        ((u128::from(self.next()) * limit as u128) >> 64) as usize
+        ((u128::from(self.0.next_bits()) * limit as u128) >> 64) as usize
     }
 
     /// True with a probability; never at 0, always at 1.
     fn with_probability(&mut self, probability: f64) -> bool {
-        ((self.next() >> 11) as f64) < probability * (1u64 << 53) as f64
+        ((self.0.next_bits() >> 11) as f64) < probability * (1u64 << 53) as f64
     }
 }
 
