@@ -24,9 +24,7 @@ pub(super) struct Alsd {
 
 impl Alsd {
     pub fn new(base: &Base) -> Result<Alsd> {
-        let mut beam = Vec::new();
-        try_reserve(&mut beam, 1, "hypotheses")?;
-        beam.push(base.empty());
+        let beam = base.first_beam()?;
         let (next, finals, candidates, asked) = Default::default();
         Ok(Alsd { beam, next, finals, candidates, asked, step: 0 })
     }

@@ -51,11 +51,13 @@ pub(super) trait Search: Send + Sync {
     /// The hypotheses of now, in the order of the search.
     fn hyps(&self) -> &[Hyp];
 
-    /// Whether they have consumed all rows.
-    fn finished(&self, base: &Base) -> bool;
-
     /// The first frame that may be asked for again.
     fn first_frame(&self) -> u64;
+
+    /// Whether they have consumed all rows.
+    fn finished(&self, base: &Base) -> bool {
+        self.first_frame() >= base.num_frames()
+    }
 
     /// The score of `hyp` with all blanks, where that is not its score.
     fn full_score(&self, hyp: &Hyp) -> f64 {
@@ -165,6 +167,14 @@ impl Base {
     /// The empty hypothesis, which has the hold that the tree begins with.
     pub fn empty(&self) -> Hyp {
         Hyp { node: self.histories.root(), trace: EMPTY, labels: 0, bias: bias::START, score: 0.0, best: 0.0 }
+    }
+
+    /// What a search begins with.
+    pub fn first_beam(&self) -> Result<Vec<Hyp>> {
+        let mut beam = Vec::new();
+        try_reserve(&mut beam, 1, "hypotheses")?;
+        beam.push(self.empty());
+        Ok(beam)
     }
 
     /// Frames that have come.

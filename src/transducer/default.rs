@@ -48,9 +48,7 @@ pub(super) struct Default {
 
 impl Default {
     pub fn new(base: &Base) -> Result<Default> {
-        let mut beam = Vec::new();
-        try_reserve(&mut beam, 1, "hypotheses")?;
-        beam.push(base.empty());
+        let beam = base.first_beam()?;
         let (closed, candidates) = (Vec::new(), Vec::new());
         Ok(Default { beam, closed, open: BinaryHeap::new(), current: None, candidates, frame: 0, expansions: 0 })
     }
@@ -151,10 +149,6 @@ impl Search for Default {
 
     fn hyps(&self) -> &[Hyp] {
         &self.beam
-    }
-
-    fn finished(&self, base: &Base) -> bool {
-        self.frame >= base.num_frames()
     }
 
     fn first_frame(&self) -> u64 {

@@ -68,10 +68,6 @@ impl Search for Greedy {
         &self.hyp
     }
 
-    fn finished(&self, base: &Base) -> bool {
-        self.frame >= base.num_frames()
-    }
-
     fn first_frame(&self) -> u64 {
         self.frame
     }

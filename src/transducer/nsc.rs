@@ -40,9 +40,7 @@ pub(super) struct Nsc {
 
 impl Nsc {
     pub fn new(base: &Base) -> Result<Nsc> {
-        let mut beam = Vec::new();
-        try_reserve(&mut beam, 1, "hypotheses")?;
-        beam.push(base.empty());
+        let beam = base.first_beam()?;
         Ok(Nsc {
             beam,
             open: Vec::new(),
@@ -285,10 +283,6 @@ impl Search for Nsc {
 
     fn hyps(&self) -> &[Hyp] {
         &self.beam
-    }
-
-    fn finished(&self, base: &Base) -> bool {
-        self.frame >= base.num_frames()
     }
 
     fn first_frame(&self) -> u64 {

@@ -22,9 +22,7 @@ pub(super) struct Tsd {
 
 impl Tsd {
     pub fn new(base: &Base) -> Result<Tsd> {
-        let mut beam = Vec::new();
-        try_reserve(&mut beam, 1, "hypotheses")?;
-        beam.push(base.empty());
+        let beam = base.first_beam()?;
         let (closed, open, next, candidates) = Default::default();
         Ok(Tsd { beam, closed, open, next, candidates, frame: 0, round: 0 })
     }
@@ -108,10 +106,6 @@ impl Search for Tsd {
 
     fn hyps(&self) -> &[Hyp] {
         &self.beam
-    }
-
-    fn finished(&self, base: &Base) -> bool {
-        self.frame >= base.num_frames()
     }
 
     fn first_frame(&self) -> u64 {
