@@ -6,7 +6,7 @@ use std::ptr;
 use super::arg;
 use super::chain_config::koshi_chain_config;
 use super::config;
-use super::error::{koshi_error, koshi_status, koshi_status_code::*};
+use super::error::{koshi_error, koshi_status, ok_or_partial};
 use super::guard;
 use super::registry::{self, Kind, Opaque};
 use super::supervision::{self, koshi_supervision};
@@ -152,10 +152,6 @@ impl Matrices {
     }
 }
 
-fn status(ok: bool) -> koshi_status {
-    (if ok { KOSHI_OK } else { KOSHI_OK_PARTIAL }) as koshi_status
-}
-
 /// The chain objective (LF-MMI) of a batch and its derivatives, as Kaldi's ComputeChainObjfAndDeriv.
 ///
 /// `output` is the network output: `rows` rows of `cols` numbers that begin `stride` apart, row
@@ -218,7 +214,7 @@ pub unsafe extern "C" fn koshi_chain_objf(
                     place.set(value);
                 }
             }
-            Ok(status(found.ok))
+            Ok(ok_or_partial(found.ok))
         }
     })
 }
@@ -265,7 +261,7 @@ pub unsafe extern "C" fn koshi_chain_denominator(
             let target = deriv.as_mut().map(|deriv| (deriv_weight, deriv));
             let found = graph.forward_backward(&config, scores, num_sequences, lengths, target, None)?;
             out.set(found.log_prob);
-            Ok(status(found.ok))
+            Ok(ok_or_partial(found.ok))
         }
     })
 }
@@ -297,7 +293,7 @@ pub unsafe extern "C" fn koshi_chain_numerator(
             let mut deriv = matrices.derivative(deriv, deriv_stride, "deriv")?;
             let found = supervision.forward_backward(scores, deriv.as_mut())?;
             out.set(found.log_prob);
-            Ok(status(found.ok))
+            Ok(ok_or_partial(found.ok))
         }
     })
 }

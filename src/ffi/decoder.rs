@@ -4,16 +4,17 @@ use std::ffi::{CString, c_char};
 use std::sync::Arc;
 
 use super::arg;
+use super::batch;
 use super::channel::{ChannelObject, koshi_channel};
 use super::config::{self, Grows};
 use super::decodable::rows;
 use super::decoder_config::{koshi_backend, koshi_decoder_config};
-use super::error::{koshi_error, koshi_status, koshi_status_code, line, status};
+use super::error::{koshi_error, koshi_status, koshi_status_code, line};
 use super::graph::koshi_graph;
-use super::guard::{self, Success};
+use super::guard;
 use super::registry::{self, Kind, Opaque};
 use crate::decoder::{BatchItem, Decoder};
-use crate::error::{Error, Result, try_reserve};
+use crate::error::{Result, try_reserve};
 use crate::search::Rows;
 
 /// A graph, options, and the lanes that search it for any number of channels.
@@ -164,11 +165,7 @@ pub unsafe extern "C" fn koshi_decoder_advance(
         // SAFETY: the header's promise on arrays.
         let items = unsafe { arg::items(items, num_items, item_size, "items") }?;
         let statuses = advance(&object.decoder, &items)?;
-        let all = statuses.iter().all(|status| *status >= 0);
-        for (at, status) in statuses.into_iter().enumerate() {
-            items.change(at, |item| item.status = status);
-        }
-        Ok(if all { koshi_status_code::KOSHI_OK } else { koshi_status_code::KOSHI_OK_PARTIAL } as koshi_status)
+        Ok(batch::tell(&items, &statuses, |item, status| item.status = status))
     })
 }
 
@@ -189,7 +186,7 @@ fn advance(decoder: &Arc<Decoder>, items: &arg::Items<koshi_decoder_item>) -> Re
         statuses.push(koshi_status_code::KOSHI_OK as koshi_status);
         match registry::get(item.channel, "channel").and_then(|object| Ok((at, object, rows?))) {
             Ok(job) => jobs.push(job),
-            Err(error) => statuses[at] = failed(at, &error),
+            Err(error) => statuses[at] = batch::failed(at, &error),
         }
     }
     let (mut uses, mut places) = (Vec::new(), Vec::new());
@@ -201,7 +198,7 @@ fn advance(decoder: &Arc<Decoder>, items: &arg::Items<koshi_decoder_item>) -> Re
                 uses.push((channel, *rows));
                 places.push(*at);
             }
-            Err(error) => statuses[*at] = failed(*at, &error),
+            Err(error) => statuses[*at] = batch::failed(*at, &error),
         }
     }
     let mut batch = Vec::new();
@@ -209,15 +206,9 @@ fn advance(decoder: &Arc<Decoder>, items: &arg::Items<koshi_decoder_item>) -> Re
     batch.extend(uses.iter_mut().map(|(channel, rows)| BatchItem::new(channel, *rows)));
     decoder.advance(&mut batch)?;
     for (at, item) in places.into_iter().zip(batch) {
-        statuses[at] = item.result.map_or_else(|error| failed(at, &error), Success::status);
+        statuses[at] = batch::outcome(at, item.result);
     }
     Ok(statuses)
-}
-
-/// The status of an item that failed. Its message goes to the log.
-fn failed(at: usize, error: &Error) -> koshi_status {
-    log::debug!("item {at} of a batch failed: {}", error.chain());
-    status(error)
 }
 
 /// Frees `decoder`, once none of its channels exists any more. NULL is fine.

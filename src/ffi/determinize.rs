@@ -2,7 +2,7 @@
 
 use super::arg;
 use super::config::{self, Grows};
-use super::error::{koshi_error, koshi_status, koshi_status_code::*};
+use super::error::{koshi_error, koshi_status, ok_or_partial};
 use super::guard;
 use super::lattice::koshi_lattice;
 use super::registry;
@@ -123,8 +123,7 @@ pub unsafe extern "C" fn koshi_lattice_determinize(
         if let Some(beam) = beam {
             beam.set(found.effective_beam);
         }
-        let status = if found.effective_beam < config.beam { KOSHI_OK_PARTIAL } else { KOSHI_OK };
-        Ok(status as koshi_status)
+        Ok(ok_or_partial(found.effective_beam >= config.beam))
     })
 }
 

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use super::arg;
 use super::buffer::koshi_buffer;
 use super::config::{self, Grows};
-use super::error::{koshi_error, koshi_status, koshi_status_code};
+use super::error::{koshi_error, koshi_status, ok_or_partial};
 use super::exclusive::Exclusive;
 use super::guard;
 use super::registry::{self, Kind, Opaque};
@@ -480,8 +480,7 @@ pub unsafe extern "C" fn koshi_example_extract(
         let extracted = example.with(|example| example.extract(wish))?;
         let whole = extracted.is_whole();
         out.set(registry::insert(extracted.example.into())?);
-        let code = if whole { koshi_status_code::KOSHI_OK } else { koshi_status_code::KOSHI_OK_PARTIAL };
-        Ok(code as koshi_status)
+        Ok(ok_or_partial(whole))
     })
 }
 

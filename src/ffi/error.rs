@@ -134,6 +134,12 @@ impl koshi_status_code {
     }
 }
 
+/// The status of a call that did all that was asked, or less.
+pub(super) fn ok_or_partial(whole: bool) -> koshi_status {
+    let code = if whole { koshi_status_code::KOSHI_OK } else { koshi_status_code::KOSHI_OK_PARTIAL };
+    code as koshi_status
+}
+
 /// The status that a call answers for `error`.
 pub(super) fn status(error: &Error) -> koshi_status {
     koshi_status_code::of(error) as koshi_status

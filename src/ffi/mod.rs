@@ -14,6 +14,7 @@
 #![allow(non_camel_case_types, clippy::missing_safety_doc)]
 
 mod arg;
+mod batch;
 mod callback;
 mod config;
 mod exclusive;

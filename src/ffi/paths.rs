@@ -4,7 +4,7 @@ use std::ptr;
 
 use super::arg;
 use super::buffer::koshi_buffer;
-use super::error::{koshi_error, koshi_status, koshi_status_code};
+use super::error::{koshi_error, koshi_status, ok_or_partial};
 use super::guard;
 use super::lattice::koshi_lattice;
 use super::path::koshi_path;
@@ -41,9 +41,9 @@ pub unsafe extern "C" fn koshi_lattice_nbest(
         // SAFETY: the header's promise on results.
         let out = unsafe { arg::out(paths, "paths") }?;
         let found = lattice.nbest(n, acoustic_scale)?;
-        let status = if found.cut_short { koshi_status_code::KOSHI_OK_PARTIAL } else { koshi_status_code::KOSHI_OK };
+        let status = ok_or_partial(!found.cut_short);
         out.set(registry::insert(found)?);
-        Ok(status as koshi_status)
+        Ok(status)
     })
 }
 

@@ -421,17 +421,14 @@ pub unsafe extern "C" fn koshi_transducer_search(
             out.change(at, |place| *place = list);
             given.change(at, |utterance| (utterance.status, utterance.error) = (status, error));
         }
-        Ok(if all { koshi_status_code::KOSHI_OK } else { koshi_status_code::KOSHI_OK_PARTIAL } as koshi_status)
+        Ok(error::ok_or_partial(all))
     })
 }
 
 /// A handle for a result, and the status that goes with it.
 pub(super) fn handle(hypotheses: Hypotheses) -> Result<(*mut koshi_hypotheses, koshi_status)> {
-    let status = match hypotheses.partial {
-        true => koshi_status_code::KOSHI_OK_PARTIAL,
-        false => koshi_status_code::KOSHI_OK,
-    };
-    Ok((registry::insert::<koshi_hypotheses>(hypotheses)?, status as koshi_status))
+    let status = error::ok_or_partial(!hypotheses.partial);
+    Ok((registry::insert::<koshi_hypotheses>(hypotheses)?, status))
 }
 
 /// Frees `transducer`. Its streams keep the callbacks and their data in use until they are freed too;

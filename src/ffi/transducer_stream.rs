@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::arg;
+use super::batch;
 use super::config;
 use super::decodable::rows;
-use super::error::{koshi_error, koshi_status, koshi_status_code, status};
+use super::error::{koshi_error, koshi_status, koshi_status_code};
 use super::exclusive::Exclusive;
-use super::guard::{self, Success};
+use super::guard;
 use super::hypotheses::koshi_hypotheses;
 use super::registry::{self, Kind, Opaque};
 use super::transducer::{handle, koshi_transducer};
@@ -190,11 +191,7 @@ pub unsafe extern "C" fn koshi_transducer_advance(
         // SAFETY: the header's promise on arrays.
         let items = unsafe { arg::items(items, num_items, item_size, "items") }?;
         let statuses = push_all(&transducer, &items)?;
-        let all = statuses.iter().all(|status| *status >= 0);
-        for (at, status) in statuses.into_iter().enumerate() {
-            items.change(at, |item| item.status = status);
-        }
-        Ok(if all { koshi_status_code::KOSHI_OK } else { koshi_status_code::KOSHI_OK_PARTIAL } as koshi_status)
+        Ok(batch::tell(&items, &statuses, |item, status| item.status = status))
     })
 }
 
@@ -215,7 +212,7 @@ fn push_all(transducer: &Arc<Transducer>, items: &arg::Items<koshi_transducer_it
         statuses.push(koshi_status_code::KOSHI_OK as koshi_status);
         match object(item.stream).and_then(|object| Ok((at, object, rows?, item.last == 1))) {
             Ok(job) => jobs.push(job),
-            Err(error) => statuses[at] = failed(at, &error),
+            Err(error) => statuses[at] = batch::failed(at, &error),
         }
     }
     let (mut uses, mut batch) = (Vec::new(), Vec::new());
@@ -224,7 +221,7 @@ fn push_all(transducer: &Arc<Transducer>, items: &arg::Items<koshi_transducer_it
     for (at, object, rows, last) in &jobs {
         match object.stream.write() {
             Ok(stream) => uses.push((*at, stream, *rows, *last)),
-            Err(error) => statuses[*at] = failed(*at, &error),
+            Err(error) => statuses[*at] = batch::failed(*at, &error),
         }
     }
     for (at, stream, rows, last) in &mut uses {
@@ -234,13 +231,7 @@ fn push_all(transducer: &Arc<Transducer>, items: &arg::Items<koshi_transducer_it
     let (places, mut batch): (Vec<usize>, Vec<StreamItem<'_>>) = batch.into_iter().unzip();
     advance(transducer, &mut batch)?;
     for (at, item) in places.into_iter().zip(batch) {
-        statuses[at] = item.result.map_or_else(|error| failed(at, &error), Success::status);
+        statuses[at] = batch::outcome(at, item.result);
     }
     Ok(statuses)
-}
-
-/// The status of an item that failed. Its message goes to the log.
-fn failed(at: usize, error: &Error) -> koshi_status {
-    log::debug!("item {at} of a batch failed: {}", error.chain());
-    status(error)
 }
