@@ -3,49 +3,12 @@
 
 #[path = "common/chain/mod.rs"]
 mod chain;
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+#[path = "support/noting.rs"]
+mod noting;
 
 use chain::{Random, bytes, end_to_end, supervision};
 use koshi::chain::{ChainConfig, DenominatorGraph, Scores, ScoresMut, Supervision, SupervisionHolder, chain_objective};
 use koshi::table::{Holder, Output};
-
-/// Notes what this thread asks for.
-struct Noting;
-
-thread_local! {
-    static COUNT: Cell<u64> = const { Cell::new(0) };
-    static LARGEST: Cell<usize> = const { Cell::new(0) };
-}
-
-fn note(size: usize) {
-    COUNT.with(|count| count.set(count.get() + 1));
-    LARGEST.with(|largest| largest.set(largest.get().max(size)));
-}
-
-// SAFETY: hands every call on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Noting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note(layout.size());
-        // SAFETY: the caller's promise is handed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is handed on.
-        unsafe { System.dealloc(block, layout) }
-    }
-
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        note(size);
-        // SAFETY: the caller's promise is handed on.
-        unsafe { System.realloc(block, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Noting = Noting;
 
 /// More than any of the small files needs, buffers included.
 const ENOUGH: usize = 1 << 20;
@@ -54,9 +17,7 @@ const ENOUGH: usize = 1 << 20;
 fn attack(bytes: &[u8], read: impl Fn(&[u8]) -> bool) -> usize {
     let mut failures = 0;
     let mut attempt = |bytes: &[u8]| {
-        LARGEST.with(|largest| largest.set(0));
-        failures += usize::from(!read(bytes));
-        let largest = LARGEST.with(Cell::get);
+        let largest = noting::largest_of(|| failures += usize::from(!read(bytes)));
         assert!(largest <= ENOUGH, "{largest} bytes were asked for at once");
     };
     for end in 0..bytes.len() {
@@ -132,18 +93,16 @@ fn counts_that_lie() {
         "<Supervision> <Weight> nan <NumSequences> 1 <FramesPerSeq> 1 <LabelDim> 1 <End2End> F \n0 1 1 1\n1\n\n</Supervision> ",
         "<Supervision> <Weight> 1 <NumSequences> 0 <FramesPerSeq> 1 <LabelDim> 1 <End2End> F \n0 1 1 1\n1\n\n</Supervision> ",
     ] {
-        LARGEST.with(|largest| largest.set(0));
-        assert!(Supervision::from_memory(text.as_bytes()).is_err(), "{text}");
-        assert!(LARGEST.with(Cell::get) <= ENOUGH, "{text}");
+        let largest = noting::largest_of(|| assert!(Supervision::from_memory(text.as_bytes()).is_err(), "{text}"));
+        assert!(largest <= ENOUGH, "{text}");
     }
     let good = binary(&supervision([2, 2, 2], FST));
     let states = good.windows(8).position(|bytes| bytes == 7i64.to_le_bytes()).unwrap();
     for lie in [i64::MAX, i64::from(i32::MAX) - 1, -1, -2] {
         let mut bytes = good.clone();
         bytes[states..states + 8].copy_from_slice(&lie.to_le_bytes());
-        LARGEST.with(|largest| largest.set(0));
-        assert!(Supervision::from_memory(&bytes).is_err(), "{lie} states");
-        assert!(LARGEST.with(Cell::get) <= ENOUGH, "{lie} states");
+        let largest = noting::largest_of(|| assert!(Supervision::from_memory(&bytes).is_err(), "{lie} states"));
+        assert!(largest <= ENOUGH, "{lie} states");
     }
 }
 
@@ -157,13 +116,13 @@ fn calls_after_the_first_take_no_memory() {
         let (mut deriv, mut xent) = (vec![0.0; 8], vec![0.0; 8]);
         let mut taken = Vec::new();
         for _ in 0..3 {
-            let before = COUNT.with(Cell::get);
+            let before = noting::count();
             let scores = Scores::new(&output, 4, 2, 2).unwrap();
             let mut target = ScoresMut::new(&mut deriv, 4, 2, 2).unwrap();
             let mut other = ScoresMut::new(&mut xent, 4, 2, 2).unwrap();
             let outputs = (Some(&mut target), Some(&mut other));
             assert!(chain_objective(&den, &said, &config, scores, outputs.0, outputs.1, None).unwrap().ok);
-            taken.push(COUNT.with(Cell::get) - before);
+            taken.push(noting::count() - before);
         }
         assert!(taken[0] > 0 && taken[1..] == [0, 0], "{taken:?}");
     }

@@ -1,45 +1,15 @@
 //! Once a channel has seen an utterance, decoding it again takes no memory from the allocator.
 
 mod common;
+#[path = "support/noting.rs"]
+mod noting;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::sync::Arc;
 
 use common::graph::Rng;
 use koshi::decoder::{BackendChoice, Decoder, DecoderConfig};
 use koshi::graph::{Columns, Graph};
 use koshi::search::{Rows, SearchConfig, SearchStats};
-
-/// Counts what this thread asks for.
-struct Counting;
-
-thread_local! {
-    static COUNT: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: hands every call on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        COUNT.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promise is handed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is handed on.
-        unsafe { System.dealloc(block, layout) }
-    }
-
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        COUNT.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promise is handed on.
-        unsafe { System.realloc(block, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn the_second_pass_takes_no_memory() {
@@ -73,9 +43,9 @@ fn passes(backend: BackendChoice, frames: usize, count: usize) -> (SearchStats, 
     let mut taken = Vec::new();
     for _ in 0..count {
         channel.begin().unwrap();
-        let before = COUNT.with(Cell::get);
+        let before = noting::count();
         channel.push(rows).unwrap();
-        taken.push(COUNT.with(Cell::get) - before);
+        taken.push(noting::count() - before);
     }
     (channel.stats().unwrap(), taken)
 }

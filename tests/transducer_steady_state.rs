@@ -1,43 +1,14 @@
 //! A stream that has run for a while takes no memory from the allocator but for the labels that it keeps.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+#[path = "support/noting.rs"]
+mod noting;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use koshi::Result;
 use koshi::search::Rows;
 use koshi::transducer::{Model, Part, ScoreKind, SearchKind, Shape, Transducer, TransducerConfig};
-
-/// Counts what this thread asks for.
-struct Counting;
-
-thread_local! {
-    static COUNT: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: hands every call on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        COUNT.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promise is handed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is handed on.
-        unsafe { System.dealloc(block, layout) }
-    }
-
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        COUNT.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promise is handed on.
-        unsafe { System.realloc(block, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Scores by a hash of the frame and the last labels; takes no memory.
 #[derive(Default)]
@@ -108,12 +79,12 @@ fn later_rows_take_next_to_no_memory() {
         let mut taken = Vec::new();
         let mut asked = Vec::new();
         for half in 0..2 {
-            let before = (COUNT.with(Cell::get), model.calls.load(Ordering::Relaxed));
+            let before = (noting::count(), model.calls.load(Ordering::Relaxed));
             for at in (half * 2000..half * 2000 + 2000).step_by(5) {
                 stream.push(rows.slice(at, 5)).unwrap();
             }
             // One list of the streams in the batch, a push.
-            taken.push(COUNT.with(Cell::get) - before.0 - 400);
+            taken.push(noting::count() - before.0 - 400);
             asked.push(model.calls.load(Ordering::Relaxed) - before.1);
         }
         let labels = stream.partial().unwrap().0.list[0].labels.len();
