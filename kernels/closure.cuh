@@ -6,7 +6,7 @@
 #define KOSHI_CLOSURE_CUH
 
 #include "lane.cuh"
-#include "select.cuh"
+#include "waiting.cuh"
 
 // Enters links `from`.. into the hash.
 static __device__ __forceinline__ void koshi_enter(const KoshiDecode &decode, const KoshiLane &lane, unsigned link,
@@ -37,7 +37,7 @@ static __device__ void koshi_make_tokens(const KoshiDecode &decode, KoshiLane &l
         }
         unsigned totals;
         const unsigned before = koshi_block_exclusive_sum(counts, &shared.scratch, &totals);
-        unsigned token = lane.num_tokens + (before & 0xffff), waiting = lane.num_waiting + (before >> 16);
+        unsigned token = lane.num_tokens + (before & 0xffff), waiting = lane.num_near + (before >> 16);
         for (unsigned at = 0; at < KOSHI_ITEMS; at++) {
             if (made >> at & 1) {
                 const unsigned slot = lane.link_slot[first + at], word = lane.link_dst[first + at];
@@ -53,56 +53,20 @@ static __device__ void koshi_make_tokens(const KoshiDecode &decode, KoshiLane &l
             }
         }
         lane.num_tokens += totals & 0xffff;
-        lane.num_waiting += totals >> 16;
+        lane.num_near += totals >> 16;
     }
     __syncthreads();
 }
 
-// Takes the waiting tokens of the least level: `turn`, with the prefix sums of their epsilon arcs.
-// They go to the closed ones. Gives the number of tokens, and of arcs.
-static __device__ unsigned koshi_take_turn(const KoshiDecode &decode, KoshiLane &lane, KoshiShared &shared,
-                                           unsigned *arcs) {
-    unsigned least = KOSHI_NONE;
-    for (unsigned at = threadIdx.x; at < lane.num_waiting; at += KOSHI_THREADS) {
-        least = min(least, lane.wait_level[at]);
+// Epsilon arcs of the tokens whose turn it is.
+struct KoshiTurnDegrees {
+    const unsigned *words;
+    KoshiLane lane;
+
+    __device__ __forceinline__ unsigned degree(unsigned at) const {
+        return koshi_header(words, lane.token_word[lane.turn[at]] & ~KOSHI_HIGH_BIT).n_eps;
     }
-    const unsigned level = koshi_block_min(least, &shared.scratch);
-    unsigned stay = 0, turn = 0, sum = 0;
-    for (unsigned tile = 0; tile < lane.num_waiting; tile += KOSHI_THREADS) {
-        const unsigned at = tile + threadIdx.x;
-        unsigned token = 0, own = KOSHI_NONE, degree = 0, counts = 0;
-        if (at < lane.num_waiting) {
-            token = lane.wait_token[at];
-            own = lane.wait_level[at];
-            counts = own == level ? 1u << 16 : 1u;
-            if (own == level) {
-                degree = koshi_header(decode.words, lane.token_word[token] & ~KOSHI_HIGH_BIT).n_eps;
-            }
-        }
-        unsigned totals, tile_arcs;
-        const unsigned before = koshi_block_exclusive_sum(counts, &shared.scratch, &totals);
-        const unsigned arcs_before = koshi_block_exclusive_sum(degree, &shared.scratch, &tile_arcs);
-        // All of the tile has been read, and what stays moves to the left.
-        if (counts >> 16) {
-            const unsigned place = turn + (before >> 16);
-            lane.turn[place] = token;
-            lane.turn_first[place] = sum + arcs_before;
-            lane.closed[lane.num_closed + place] = token;
-        } else if (counts) {
-            const unsigned place = stay + (before & 0xffff);
-            lane.wait_level[place] = own;
-            lane.wait_token[place] = token;
-        }
-        stay += totals & 0xffff;
-        turn += totals >> 16;
-        sum += tile_arcs;
-    }
-    __syncthreads();
-    lane.num_waiting = stay;
-    lane.num_closed += turn;
-    *arcs = sum;
-    return turn;
-}
+};
 
 // Makes links of the epsilon arcs of the tokens whose turn it is. False where they do not fit the
 // working memory.
@@ -158,16 +122,17 @@ static __device__ bool koshi_follow(const KoshiDecode &decode, KoshiLane &lane, 
 static __device__ bool koshi_close(const KoshiDecode &decode, KoshiLane &lane, KoshiShared &shared, float theta,
                                    unsigned long long *looked_at) {
     lane.num_tokens = 0;
-    lane.num_waiting = 0;
+    lane.num_near = lane.num_far = 0;
+    lane.near_bound = KOSHI_NONE;
     lane.num_closed = 0;
     for (unsigned link = threadIdx.x; link < lane.num_links; link += KOSHI_THREADS) {
         koshi_enter(decode, lane, link, lane.link_cost[link], lane.link_dst[link]);
     }
     __syncthreads();
     koshi_make_tokens(decode, lane, shared, 0);
-    while (lane.num_waiting > 0) {
-        unsigned arcs;
-        const unsigned turn = koshi_take_turn(decode, lane, shared, &arcs);
+    while (lane.num_near + lane.num_far > 0) {
+        const unsigned turn = koshi_take_turn(decode, lane, shared);
+        const unsigned arcs = koshi_number(shared, KoshiTurnDegrees{decode.words, lane}, turn, lane.turn_first);
         *looked_at += arcs;
         const unsigned from = lane.num_links;
         if (!koshi_follow(decode, lane, shared, turn, arcs, theta)) {

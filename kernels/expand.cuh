@@ -40,33 +40,15 @@ struct KoshiArcs {
     }
 };
 
-// Sums the out-degrees: `first[i]` is where the arcs of emitter i begin, and the result how many
-// there are. States are distinct, so there are no more than the graph has.
-static __device__ unsigned koshi_number_arcs(const KoshiDecode &decode, const KoshiLane &lane, KoshiShared &shared) {
-    unsigned sum = 0;
-    for (unsigned tile = 0; tile < lane.num_emitters; tile += KOSHI_TILE) {
-        unsigned degrees[KOSHI_ITEMS], mine = 0;
-        const unsigned from = tile + threadIdx.x * KOSHI_ITEMS;
-        for (unsigned at = 0; at < KOSHI_ITEMS; at++) {
-            degrees[at] = 0;
-            if (from + at < lane.num_emitters) {
-                degrees[at] = koshi_header(decode.words, lane.emitters[3 * size_t(from + at)]).n_emit;
-            }
-            mine += degrees[at];
-        }
-        unsigned total;
-        unsigned before = sum + koshi_block_exclusive_sum(mine, &shared.scratch, &total);
-        for (unsigned at = 0; at < KOSHI_ITEMS; at++) {
-            if (from + at < lane.num_emitters) {
-                lane.first[from + at] = before;
-            }
-            before += degrees[at];
-        }
-        sum += total;
+// Emitting arcs of the lane's emitting tokens.
+struct KoshiEmitterDegrees {
+    const unsigned *words;
+    const unsigned *emitters;
+
+    __device__ __forceinline__ unsigned degree(unsigned at) const {
+        return koshi_header(words, emitters[3 * size_t(at)]).n_emit;
     }
-    __syncthreads();
-    return sum;
-}
+};
 
 // Appends the candidates within `theta`, while they fit, and counts all of them.
 static __device__ unsigned koshi_append_candidates(const KoshiArcs &arcs, unsigned total, float theta,
@@ -129,7 +111,8 @@ static __device__ KoshiExpanded koshi_expand(const KoshiDecode &decode, KoshiLan
     found.status = KOSHI_DONE;
     found.detail = 0;
     found.theta = found.wide = 0.0f;
-    found.arcs = koshi_number_arcs(decode, lane, shared);
+    const KoshiEmitterDegrees degrees = {decode.words, lane.emitters};
+    found.arcs = koshi_number(shared, degrees, lane.num_emitters, lane.first);
     const KoshiArcs arcs = {decode.words, costs, lane.emitters, lane.first, lane.num_emitters, decode.wide};
 
     float best = KOSHI_INFINITY;

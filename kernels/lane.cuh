@@ -171,7 +171,10 @@ struct KoshiLane {
     unsigned num_emitters;
     unsigned num_links;
     unsigned num_tokens;
-    unsigned num_waiting;
+    // Waiting tokens, near and far; near ones below the bound have their turn before the far ones.
+    unsigned num_near;
+    unsigned num_far;
+    unsigned near_bound;
     unsigned num_closed;
     float next_beam;
 };
@@ -218,7 +221,9 @@ static __device__ KoshiLane koshi_lane_of(const KoshiDecode &decode, unsigned la
     it.num_emitters = 0;
     it.num_links = 0;
     it.num_tokens = 0;
-    it.num_waiting = 0;
+    it.num_near = 0;
+    it.num_far = 0;
+    it.near_bound = KOSHI_NONE;
     it.num_closed = 0;
     it.next_beam = 0.0f;
     return it;
@@ -250,6 +255,32 @@ static __device__ __forceinline__ KoshiHeader koshi_header(const unsigned *words
         header.body = at + 2;
     }
     return header;
+}
+
+// Numbers the items of `count` owners through: `first[i]` is where those of owner i begin, and the result how many there
+// are. Owners are distinct states and items their arcs, so there are no more than the graph has.
+template <class Degrees>
+static __device__ unsigned koshi_number(KoshiShared &shared, const Degrees &degrees, unsigned count, unsigned *first) {
+    unsigned sum = 0;
+    for (unsigned tile = 0; tile < count; tile += KOSHI_TILE) {
+        unsigned own[KOSHI_ITEMS], mine = 0;
+        const unsigned from = tile + threadIdx.x * KOSHI_ITEMS;
+        for (unsigned at = 0; at < KOSHI_ITEMS; at++) {
+            own[at] = from + at < count ? degrees.degree(from + at) : 0;
+            mine += own[at];
+        }
+        unsigned total;
+        unsigned before = sum + koshi_block_exclusive_sum(mine, &shared.scratch, &total);
+        for (unsigned at = 0; at < KOSHI_ITEMS; at++) {
+            if (from + at < count) {
+                first[from + at] = before;
+            }
+            before += own[at];
+        }
+        sum += total;
+    }
+    __syncthreads();
+    return sum;
 }
 
 // Which of `count` owners item `item` belongs to: the last whose first item is not past it. `from`

@@ -601,6 +601,16 @@ fn counting_steps() {
     let [(twice, _), _] = span(&fan(20_000));
     assert!((1.6..2.4).contains(&(twice as f64 / one_state as f64)), "{one_state} steps, then {twice}");
     assert!(one_state < 10_000 * 40, "{one_state} steps for 10,000 arcs over 256 threads");
+    // One epsilon chain, all of whose states are reached at once: a round takes one of them, and what it costs does
+    // not grow with how many wait.
+    let chain = |length: u32| {
+        let first = (0..length).map(|at| arc(1, 1, 0.0, 1 + at * 7 % length)).collect();
+        let next = |at| if at < length { arc(0, 0, 0.5, at + 1) } else { arc(1, 1, 0.0, at) };
+        let states = (1..=length).map(|at| (0.0, vec![next(at)]));
+        source(Some(0), std::iter::once((0.0, first)).chain(states).collect())
+    };
+    let [short, long] = [5_000, 10_000].map(|length| span(&chain(length))[0].0);
+    assert!(long < 5 * short / 2 && long < 10_000 * 600, "{short} steps for 5,000 states, {long} for 10,000");
 }
 
 /// What is asked of the GPU through C too: a batch of everything at once.
