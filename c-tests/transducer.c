@@ -41,6 +41,7 @@ static koshi_status join(void *user_data, const float *encoder_rows, const float
         CHECK_STATUS(KOSHI_E_BUSY, koshi_transducer_stream_push(networks->stream, encoder_rows, 1, DIM, DIM, &err), err);
         CHECK_STATUS(KOSHI_E_BUSY, koshi_transducer_stream_finish(networks->stream, &list, &err), err);
         CHECK_STATUS(KOSHI_E_BUSY, koshi_transducer_stream_partial(networks->stream, &list, NULL, &err), err);
+        CHECK_STATUS(KOSHI_E_BUSY, koshi_transducer_stream_commit(networks->stream, &list, &err), err);
         CHECK(list == NULL && koshi_transducer_stream_num_frames(networks->stream) == -1);
     }
     if (networks->cancel_inside)
@@ -104,6 +105,7 @@ static koshi_transducer_stream *stream_of(struct networks *networks, koshi_trans
     koshi_transducer_config config;
     CHECK_OK(koshi_transducer_config_init(&config, sizeof config, &err), err);
     config.search = search;
+    config.commit_frames = 20;
     CHECK_OK(koshi_transducer_stream_new(networks->transducer, &config, &networks->stream, &err), err);
     return networks->stream;
 }
@@ -284,6 +286,52 @@ static void batches(void)
     CHECK(koshi_transducer_free(transducer) == KOSHI_OK && networks.drops == 1);
 }
 
+/* A long stream: each label is handed out once, and what is left is short. */
+static void commits(void)
+{
+    koshi_error *err = NULL;
+    struct networks networks;
+    koshi_transducer *transducer = transducer_of(&networks);
+    koshi_transducer_stream *stream = stream_of(&networks, KOSHI_TRANSDUCER_TSD);
+    koshi_hypotheses *list = NULL;
+    float row[DIM] = {0, 0};
+    const int32_t *labels;
+    const uint32_t *frames;
+    size_t frame, at, count, done = 0, stable;
+    double score = 0;
+    for (frame = 0; frame < 900; ++frame) {
+        row[0] = (float)frame;
+        CHECK_OK(koshi_transducer_stream_push(stream, row, 1, DIM, DIM, &err), err);
+        if (frame % 10 != 9)
+            continue;
+        CHECK_OK(koshi_transducer_stream_commit(stream, &list, &err), err);
+        labels = koshi_hypotheses_labels(list, 0, &count);
+        frames = koshi_hypotheses_frames(list, 0, NULL);
+        CHECK(koshi_hypotheses_len(list) == 1 && koshi_hypotheses_finished(list, 0) == 0);
+        for (at = 0; at < count; ++at)
+            CHECK(labels[at] == 1 && frames[at] == done + at);
+        done += count;
+        score += koshi_hypotheses_score(list, 0);
+        CHECK(koshi_hypotheses_free(list) == KOSHI_OK);
+        CHECK_OK(koshi_transducer_stream_partial(stream, &list, &stable, &err), err);
+        koshi_hypotheses_labels(list, 0, &count);
+        CHECK(done + count <= frame + 1 && count < 60 && stable <= count);
+        CHECK(koshi_hypotheses_free(list) == KOSHI_OK);
+    }
+    CHECK(done > 800 && score < 0 && networks.states < 500);
+    CHECK_STATUS(KOSHI_E_ARGUMENT, koshi_transducer_stream_commit(stream, NULL, &err), err);
+    CHECK_STATUS(KOSHI_E_HANDLE,
+                 koshi_transducer_stream_commit((koshi_transducer_stream *)garbage(8), &list, &err), err);
+    CHECK_OK(koshi_transducer_stream_finish(stream, &list, &err), err);
+    koshi_hypotheses_labels(list, 0, &count);
+    CHECK(done + count == 900 && koshi_hypotheses_score(list, 0) <= score);
+    CHECK(koshi_hypotheses_free(list) == KOSHI_OK);
+    list = NULL;
+    CHECK_STATUS(KOSHI_E_STATE, koshi_transducer_stream_commit(stream, &list, &err), err);
+    CHECK(list == NULL && koshi_transducer_stream_free(stream) == KOSHI_OK);
+    CHECK(koshi_transducer_free(transducer) == KOSHI_OK && networks.drops == 1);
+}
+
 int main(void)
 {
     refused();
@@ -291,5 +339,6 @@ int main(void)
     from_inside();
     whole_utterances();
     batches();
+    commits();
     return 0;
 }

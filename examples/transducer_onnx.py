@@ -115,7 +115,7 @@ class Config(ctypes.Structure):
         ("score_norm", ctypes.c_uint32),
         ("nbest", ctypes.c_uint32),
         ("max_cached", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
+        ("commit_frames", ctypes.c_uint32),
     ]
 
 

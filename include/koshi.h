@@ -931,8 +931,11 @@ typedef struct {
     // Predictions that a stream keeps although no hypothesis stands there now, since one may come back; the
     // others are released at once. Default 1024.
     uint32_t max_cached;
-    // Must be 0.
-    uint32_t reserved;
+    // Each so many frames, what the best hypothesis took longer ago than that is decided: hypotheses with
+    // other labels there, or the same at other frames, are dropped. Without it two hypotheses that differ
+    // early may both live for ever, and nothing behind that can be committed. 0: never. All but greedy.
+    // Default 0.
+    uint32_t commit_frames;
 } koshi_transducer_config;
 
 // The networks of a transducer. Matrices are dense, a row for each of `n`. A negative answer is a
@@ -2259,11 +2262,23 @@ koshi_status koshi_transducer_stream_push(koshi_transducer_stream *stream,
                                           koshi_error **err);
 
 // The hypotheses now, in *hypotheses, and in *stable_labels, which may be NULL, how many labels of the first
-// can no longer change. At any time, also after a failure.
+// can no longer change. At any time, also after a failure. Costs as much as there are labels that
+// koshi_transducer_stream_commit has not taken out.
 koshi_status koshi_transducer_stream_partial(const koshi_transducer_stream *stream,
                                              koshi_hypotheses **hypotheses,
                                              size_t *stable_labels,
                                              koshi_error **err);
+
+// Takes out the labels that all hypotheses share with their frames, so that nothing about them can change
+// any more: a list of one hypothesis in *hypotheses, which may have no labels. Each label is handed out once;
+// partial results and the result begin behind it, and its memory is used again. The search and the scores of
+// later results, which are about the whole utterance, are as without this call. So an endless stream needs
+// bounded memory if this is called now and then, with commit_frames set. The scores of *hypotheses are the
+// sums of what its labels got. KOSHI_E_STATE after finish or the last rows; after a failure as
+// koshi_transducer_stream_push.
+koshi_status koshi_transducer_stream_commit(koshi_transducer_stream *stream,
+                                            koshi_hypotheses **hypotheses,
+                                            koshi_error **err);
 
 // No more rows will come: the result, in *hypotheses. All states are released. KOSHI_OK_PARTIAL if
 // max_expansions_per_frame struck, or if no hypothesis could be finished and the best unfinished ones are

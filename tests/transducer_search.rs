@@ -6,7 +6,7 @@ mod transducer;
 
 use std::sync::Arc;
 
-use koshi::transducer::{Hypotheses, Part, Phrase, ScoreKind, TransducerConfig};
+use koshi::transducer::{Hypotheses, Hypothesis, Part, Phrase, ScoreKind, TransducerConfig};
 use transducer::{
     Face, Fails, Item, Matrix, Net, Outcome, REFUSED, Random, SearchKind, Status, Table, Toy, alignments, all_kinds,
     exhaustive_scores, rows, search, sequences,
@@ -27,6 +27,8 @@ over_both_transducer_faces! {
     what_is_forbidden_is_never_taken
     cancelling
     stable_labels_stay
+    commits_change_nothing_else
+    old_labels_are_decided
     the_blank_may_be_any_label
     the_smallest_sizes
     options_out_of_range
@@ -358,6 +360,7 @@ fn failing_callbacks_fail_their_utterance_alone<F: Face>() {
             assert!(!after.list.is_empty() && after.list[0].labels.len() >= before.list[0].labels.len());
             assert_eq!(F::push(&mut streams[1], views[1]).unwrap_err().status, Status::KOSHI_E_CALLBACK);
             assert_eq!(F::finish(&mut streams[1]).unwrap_err().status, Status::KOSHI_E_CALLBACK);
+            assert_eq!(F::commit(&mut streams[1]).unwrap_err().status, Status::KOSHI_E_CALLBACK);
             for at in [0, 2] {
                 assert_eq!(Ok(F::finish(&mut streams[at]).unwrap()), wanted[at]);
             }
@@ -509,6 +512,98 @@ fn stable_labels_stay<F: Face>() {
     }
 }
 
+/// `entry` with the labels that were committed before it.
+fn behind(committed: &Hypothesis, entry: &Hypothesis) -> Hypothesis {
+    fn joined<T: Clone>(one: &[T], two: &[T]) -> Vec<T> {
+        [one, two].concat()
+    }
+    Hypothesis {
+        labels: joined(&committed.labels, &entry.labels),
+        frames: joined(&committed.frames, &entry.frames),
+        log_probs: joined(&committed.log_probs, &entry.log_probs),
+        lm_scores: joined(&committed.lm_scores, &entry.lm_scores),
+        bias_scores: joined(&committed.bias_scores, &entry.bias_scores),
+        ..entry.clone()
+    }
+}
+
+fn all_behind(committed: &Hypothesis, found: &Hypotheses) -> Vec<Hypothesis> {
+    found.list.iter().map(|entry| behind(committed, entry)).collect()
+}
+
+fn commits_change_nothing_else<F: Face>() {
+    let data = rows(0, 40);
+    let whole = Matrix::dense(&data, 2);
+    for (at, config) in mixed().into_iter().enumerate() {
+        for (commit_frames, every) in [(0, 1), (0, 7), (6, 1), (6, 5)] {
+            let u_max = if config.beam == 3 { config.u_max } else { 100 };
+            let config = TransducerConfig { commit_frames, u_max, ..config };
+            let model = Arc::new(Toy::new(Random { scale: 4.0, ..Random::new(at as u64 + 300, 7) }));
+            let transducer = F::transducer(model.clone()).unwrap();
+            F::set_bias(&transducer, &PHRASES).unwrap();
+            let wanted = F::search(&transducer, &config, &[whole]).unwrap().remove(0).unwrap();
+            let mut stream = F::stream(&transducer, &config).unwrap();
+            let mut done = Hypothesis::default();
+            for frame in 0..40 {
+                F::push(&mut stream, whole.part(frame, frame + 1)).unwrap();
+                if frame % every == 0 {
+                    let (before, stable) = F::partial(&stream).unwrap();
+                    let more = F::commit(&mut stream).unwrap();
+                    assert!(more.labels.len() <= stable && !more.finished && more.posterior == 1.0);
+                    let sum = |list: &[f32]| list.iter().map(|part| f64::from(*part)).sum::<f64>();
+                    let score = sum(&more.log_probs) + sum(&more.lm_scores) + sum(&more.bias_scores);
+                    assert!((more.score - score).abs() < 1e-9);
+                    let before = all_behind(&done, &before);
+                    done = behind(&done, &more);
+                    let (after, left) = F::partial(&stream).unwrap();
+                    assert_eq!((all_behind(&done, &after), left), (before, stable - more.labels.len()));
+                    assert!(F::commit(&mut stream).unwrap().labels.is_empty(), "each is handed out once");
+                }
+            }
+            let found = F::finish(&mut stream).unwrap();
+            let what = format!("{config:?}, each {every}");
+            assert_eq!(all_behind(&done, &found), wanted.list, "{what}");
+            // Alignment-length synchronous search may stay in one frame for as many labels as there may be.
+            if commit_frames > 0 && config.search != SearchKind::Alsd {
+                let left = &found.list[0].frames;
+                assert!(done.labels.len() > 4 && left.iter().all(|frame| *frame > 20), "{what}: {left:?} are left");
+            }
+            drop(stream);
+            assert_eq!(model.living(), 0);
+        }
+    }
+}
+
+fn old_labels_are_decided<F: Face>() {
+    // Label 1 or 2 in frame 0, all but equally likely; label 3 in each frame after that, now and then 4.
+    let scores = |_: usize, frame: usize, history: &[i32]| match (frame, history.len()) {
+        (0, 0) => vec![-9.0, 1.0, 0.99, -9.0, -9.0],
+        (frame, labels) if labels == frame => vec![-9.0, -9.0, -9.0, 1.0, -1.0],
+        _ => vec![1.0, -9.0, -9.0, -9.0, -9.0],
+    };
+    for config in all_kinds().into_iter().filter(|config| config.search != SearchKind::Greedy) {
+        let run = |commit_frames: u32| {
+            let config = TransducerConfig { beam: 2, nbest: 2, commit_frames, score_norm: false, ..config };
+            let config = TransducerConfig { u_max: 200, max_cached: 0, ..config };
+            let net = Table { vocab: 5, blank: 0, kind: ScoreKind::Logits, scores, lm: None };
+            let transducer = F::transducer(Arc::new(Toy::new(net))).unwrap();
+            let mut stream = F::stream(&transducer, &config).unwrap();
+            let data = rows(0, 60);
+            F::push(&mut stream, Matrix::dense(&data, 2)).unwrap();
+            let committed = F::commit(&mut stream).unwrap().labels;
+            let found = F::finish(&mut stream).unwrap();
+            let firsts: Vec<i32> = found.list.iter().filter_map(|entry| entry.labels.first().copied()).collect();
+            (committed.len(), committed.first().copied(), firsts)
+        };
+        let (committed, _, firsts) = run(0);
+        assert!(committed == 0 && firsts == [1, 2], "{config:?}: both live on: {committed}, {firsts:?}");
+        for commit_frames in [1, 10] {
+            let (committed, first, _) = run(commit_frames);
+            assert!(committed >= 30 && first == Some(1), "{config:?}: the better one does: {committed}, {first:?}");
+        }
+    }
+}
+
 fn the_blank_may_be_any_label<F: Face>() {
     // The same network with labels 0 and 3 exchanged gives the same lists with the labels exchanged.
     let exchange = |label: i32| match label {
@@ -605,6 +700,7 @@ fn calls_out_of_order<F: Face>() {
     assert!(found.list[0].finished);
     assert_eq!(F::finish(&mut stream).unwrap_err().status, Status::KOSHI_E_STATE);
     assert_eq!(F::push(&mut stream, Matrix::dense(&data, 2)).unwrap_err().status, Status::KOSHI_E_STATE);
+    assert_eq!(F::commit(&mut stream).unwrap_err().status, Status::KOSHI_E_STATE);
     let (after, stable) = F::partial(&stream).unwrap();
     assert_eq!((after.list, stable), (found.list.clone(), found.list[0].labels.len()));
     // A stream of another transducer is that item's matter.

@@ -68,8 +68,11 @@ pub struct koshi_transducer_config {
     /// Predictions that a stream keeps although no hypothesis stands there now, since one may come back; the
     /// others are released at once. Default 1024.
     pub max_cached: u32,
-    /// Must be 0.
-    pub reserved: u32,
+    /// Each so many frames, what the best hypothesis took longer ago than that is decided: hypotheses with
+    /// other labels there, or the same at other frames, are dropped. Without it two hypotheses that differ
+    /// early may both live for ever, and nothing behind that can be committed. 0: never. All but greedy.
+    /// Default 0.
+    pub commit_frames: u32,
 }
 
 // SAFETY: Pod says that there is no padding and that any bytes will do.
@@ -94,7 +97,7 @@ unsafe impl Grows for koshi_transducer_config {
             score_norm: config.score_norm.into(),
             nbest: config.nbest,
             max_cached: config.max_cached,
-            reserved: 0,
+            commit_frames: config.commit_frames,
         }
     }
 }
@@ -102,7 +105,6 @@ unsafe impl Grows for koshi_transducer_config {
 impl koshi_transducer_config {
     /// The options as the search takes them; it checks the ranges.
     pub(super) fn transducer_config(&self) -> Result<TransducerConfig> {
-        config::reserved(self.reserved, "config")?;
         let search = METHODS.iter().find(|(method, _)| *method as i32 == self.search);
         let search = search
             .ok_or_else(|| Error::Config(format!("search is {}; it must be a koshi_transducer_method", self.search)))?;
@@ -122,6 +124,7 @@ impl koshi_transducer_config {
             score_norm: self.score_norm == 1,
             nbest: self.nbest,
             max_cached: self.max_cached,
+            commit_frames: self.commit_frames,
         })
     }
 }
@@ -162,7 +165,5 @@ mod tests {
         ] {
             assert!(matches!(bad.transducer_config(), Err(Error::Config(_))), "{bad:?}");
         }
-        let config = koshi_transducer_config { reserved: 1, ..config };
-        assert!(matches!(config.transducer_config(), Err(Error::Unsupported(_))));
     }
 }

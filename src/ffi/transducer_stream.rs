@@ -15,7 +15,7 @@ use super::transducer::{handle, koshi_transducer};
 use super::transducer_config::koshi_transducer_config;
 use crate::error::{Error, Result, try_reserve};
 use crate::search::Rows;
-use crate::transducer::{Canceller, Stream, StreamItem, Transducer, advance};
+use crate::transducer::{Canceller, Hypotheses, Stream, StreamItem, Transducer, advance};
 
 /// One utterance of a transducer, whose encoder rows come piece by piece. One call at a time may change it.
 pub struct koshi_transducer_stream {
@@ -83,7 +83,8 @@ pub unsafe extern "C" fn koshi_transducer_stream_push(
 }
 
 /// The hypotheses now, in *hypotheses, and in *stable_labels, which may be NULL, how many labels of the first
-/// can no longer change. At any time, also after a failure.
+/// can no longer change. At any time, also after a failure. Costs as much as there are labels that
+/// koshi_transducer_stream_commit has not taken out.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_transducer_stream_partial(
     stream: *const koshi_transducer_stream,
@@ -102,6 +103,30 @@ pub unsafe extern "C" fn koshi_transducer_stream_partial(
         if let Some(stable) = stable {
             stable.set(labels);
         }
+        Ok(())
+    })
+}
+
+/// Takes out the labels that all hypotheses share with their frames, so that nothing about them can change
+/// any more: a list of one hypothesis in *hypotheses, which may have no labels. Each label is handed out once;
+/// partial results and the result begin behind it, and its memory is used again. The search and the scores of
+/// later results, which are about the whole utterance, are as without this call. So an endless stream needs
+/// bounded memory if this is called now and then, with commit_frames set. The scores of *hypotheses are the
+/// sums of what its labels got. KOSHI_E_STATE after finish or the last rows; after a failure as
+/// koshi_transducer_stream_push.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_transducer_stream_commit(
+    stream: *mut koshi_transducer_stream,
+    hypotheses: *mut *mut koshi_hypotheses,
+    err: *mut *mut koshi_error,
+) -> koshi_status {
+    guard::call(err, || {
+        let object = object(stream)?;
+        // SAFETY: the header's promise on results.
+        let out = unsafe { arg::out(hypotheses, "hypotheses") }?;
+        let list = |found| Hypotheses { list: vec![found], partial: false };
+        let (list, _) = object.stream.write()?.commit_with(|found| handle(list(found)))?;
+        out.set(list);
         Ok(())
     })
 }

@@ -74,6 +74,9 @@ impl Alsd {
         }
         base.drop_all(&mut self.beam);
         std::mem::swap(&mut self.beam, &mut self.next);
+        self.step += 1;
+        let frames = self.first_frame();
+        base.decide(&mut self.beam, self.step, frames);
         base.settle(&self.beam);
         Ok(())
     }
@@ -115,9 +118,7 @@ impl Search for Alsd {
             return Err(Error::NoTokens { frame });
         }
         keep_best(&mut self.candidates, base.beam);
-        self.advance(base)?;
-        self.step += 1;
-        Ok(())
+        self.advance(base)
     }
 
     fn hyps(&self) -> &[Hyp] {

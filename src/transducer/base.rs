@@ -130,6 +130,8 @@ pub(super) struct Base {
     pub uses_lm: bool,
     pub histories: Histories,
     pub traces: Traces,
+    /// Labels of all hypotheses that were taken out.
+    pub committed: u32,
     pub phrases: Option<Arc<Phrases>>,
     pub rows: EncoderRows,
     /// Whether no more rows will come.
@@ -155,6 +157,7 @@ impl Base {
             uses_lm,
             histories,
             traces: Traces::default(),
+            committed: 0,
             phrases,
             rows: EncoderRows { dim: shape.encoder_dim, ..EncoderRows::default() },
             ended: false,
@@ -267,6 +270,36 @@ impl Base {
     pub fn settle(&mut self, hyps: &[Hyp]) {
         let stem = self.common(hyps);
         self.histories.move_root(stem);
+    }
+
+    /// The longest trace that all of `hyps` go on from, with its number of labels.
+    pub fn shared(&self, hyps: &[Hyp]) -> (u32, u32) {
+        let mut traces = hyps.iter().map(|hyp| (hyp.trace, hyp.labels));
+        let first = traces.next().unwrap_or((EMPTY, 0));
+        traces.fold(first, |one, two| self.traces.common(one, two))
+    }
+
+    /// Decides old labels, where the options say so: lets those of `hyps` go that do not share with the
+    /// first of the list what it took `commit_frames` before the last of `frames` consumed ones. `clock` counts
+    /// the calls; most do nothing, since looking back costs as much as labels are undecided.
+    pub fn decide(&mut self, hyps: &mut Vec<Hyp>, clock: u64, frames: u64) {
+        let period = u64::from(self.config.commit_frames);
+        if period == 0 || !clock.is_multiple_of(period) {
+            return;
+        }
+        let better = |one: Hyp, two: &Hyp| if self.rank(two) > self.rank(&one) { *two } else { one };
+        let Some(best) = hyps.iter().copied().reduce(|one, two| better(one, &two)) else { return };
+        let open = |emission: &&Emission| u64::from(emission.frame) + period >= frames;
+        let count = self.traces.backwards(best.trace).take_while(open).count() as u32;
+        let (decided, labels) = (self.traces.shortened(best.trace, count), best.labels - count);
+        hyps.retain(|hyp| {
+            let longer = hyp.labels.checked_sub(labels);
+            let shares = longer.is_some_and(|longer| self.traces.shortened(hyp.trace, longer) == decided);
+            if !shares {
+                self.drop(*hyp);
+            }
+            shares
+        });
     }
 
     /// What n-best lists are ordered by.

@@ -45,6 +45,10 @@ pub struct TransducerConfig {
     pub nbest: u32,
     /// Predictions that are kept although no hypothesis stands there now; one might come back.
     pub max_cached: u32,
+    /// Labels older than this many frames are decided for the best hypothesis: others are dropped each so many
+    /// frames unless they have the same labels at the same frames until there. Without it two hypotheses that
+    /// differ early may both live for ever. 0: never. All but greedy.
+    pub commit_frames: u32,
 }
 
 impl Default for TransducerConfig {
@@ -62,6 +66,7 @@ impl Default for TransducerConfig {
             score_norm: true,
             nbest: 1,
             max_cached: 1024,
+            commit_frames: 0,
         }
     }
 }

@@ -101,6 +101,7 @@ impl Default {
         }
         self.open.clear();
         base.cut(&mut self.closed, count);
+        base.decide(&mut self.closed, self.frame + 1, self.frame + 1);
         std::mem::swap(&mut self.beam, &mut self.closed);
         base.drop_all(&mut self.closed);
         base.settle(&self.beam);

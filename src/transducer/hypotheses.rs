@@ -3,10 +3,11 @@
 use super::base::{Base, Hyp, Search};
 use crate::error::{Result, try_reserve};
 
-/// One entry of an n-best list. All scores are natural logs.
+/// One entry of an n-best list. All scores are natural logs, and are about the whole utterance; labels that
+/// [`super::Stream::commit`] handed out are not told again.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Hypothesis {
-    /// The labels, without start symbol and blanks.
+    /// The labels, without start symbol, blanks, and what was committed before.
     pub labels: Vec<i32>,
     /// For each label the frame at which it was taken, in the best of the alignments that were merged.
     pub frames: Vec<u32>,
@@ -60,18 +61,37 @@ impl Hypotheses {
     }
 }
 
+/// The labels that all hypotheses of `search` share and that were not taken out yet: their trace, how many
+/// they are with those that were, and what is told of them.
+pub(super) fn shared(base: &Base, search: &dyn Search) -> Result<(u32, u32, Hypothesis)> {
+    let (trace, labels) = base.shared(search.hyps());
+    let mut made = unrolled(base, trace, labels)?;
+    let parts = made.log_probs.iter().zip(&made.lm_scores).zip(&made.bias_scores);
+    made.score = parts.map(|((one, two), three)| f64::from(*one) + f64::from(*two) + f64::from(*three)).sum();
+    made.full_score = made.score;
+    made.normalised_score = made.score / (made.labels.len() as f64 + 1.0);
+    made.posterior = 1.0;
+    Ok((trace, labels, made))
+}
+
 fn entry(base: &Base, search: &dyn Search, hyp: &Hyp) -> Result<Hypothesis> {
-    let score = base.end_score(hyp);
-    let mut made =
-        Hypothesis { score, normalised_score: score / (f64::from(hyp.labels) + 1.0), ..Hypothesis::default() };
-    made.full_score = search.full_score(hyp) + (score - hyp.score);
-    let count = hyp.labels as usize;
+    let mut made = unrolled(base, hyp.trace, hyp.labels)?;
+    made.score = base.end_score(hyp);
+    made.normalised_score = made.score / (f64::from(hyp.labels) + 1.0);
+    made.full_score = search.full_score(hyp) + (made.score - hyp.score);
+    Ok(made)
+}
+
+/// The labels of a trace of `labels`, without those that were taken out.
+fn unrolled(base: &Base, trace: u32, labels: u32) -> Result<Hypothesis> {
+    let mut made = Hypothesis::default();
+    let count = labels.saturating_sub(base.committed) as usize;
     try_reserve(&mut made.labels, count, "results")?;
     try_reserve(&mut made.frames, count, "results")?;
     for list in [&mut made.log_probs, &mut made.lm_scores, &mut made.bias_scores] {
         try_reserve(list, count, "results")?;
     }
-    for emission in base.traces.backwards(hyp.trace) {
+    for emission in base.traces.backwards(trace) {
         made.labels.push(emission.label);
         made.frames.push(emission.frame);
         made.log_probs.push(emission.log_prob);

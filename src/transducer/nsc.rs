@@ -222,6 +222,7 @@ impl Nsc {
             return Err(Error::NoTokens { frame: self.frame });
         }
         base.cut(&mut self.closed, possible.min(base.beam));
+        base.decide(&mut self.closed, self.frame + 1, self.frame + 1);
         std::mem::swap(&mut self.beam, &mut self.closed);
         for hyp in &self.beam {
             ancestors(base, hyp, |base, node| base.histories.hold(node));

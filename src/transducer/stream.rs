@@ -9,7 +9,7 @@ use super::batch::{self, Buffers};
 use super::config::{SearchKind, TransducerConfig};
 use super::default::Default as DefaultSearch;
 use super::greedy::Greedy;
-use super::hypotheses::Hypotheses;
+use super::hypotheses::{self, Hypotheses, Hypothesis};
 use super::model::Shape;
 use super::networks::Transducer;
 use super::nsc::Nsc;
@@ -96,14 +96,43 @@ impl Stream {
         item.result
     }
 
-    /// The hypotheses of now, and how many labels of the first can no longer change.
+    /// The hypotheses of now, and how many labels of the first can no longer change. Costs as much as there
+    /// are labels that were not committed.
     pub fn partial(&self) -> Result<(Hypotheses, usize)> {
         let hypotheses = Hypotheses::of(&self.base, &*self.search)?;
         let stable = match self.failure.is_some() || self.base.ended {
             true => hypotheses.list.first().map_or(0, |best| best.labels.len()),
-            false => self.base.histories.depth(self.base.common(self.search.hyps())) as usize,
+            false => {
+                let common = self.base.histories.depth(self.base.common(self.search.hyps()));
+                common.saturating_sub(self.base.committed) as usize
+            }
         };
         Ok((hypotheses, stable))
+    }
+
+    /// Takes out the labels that no longer change and whose times no longer do, with all that is told of them:
+    /// each is handed out once, later results begin behind it, and its memory is used again. What is searched and
+    /// every score stay as they are without this call. The score here is the sum of what these labels got.
+    ///
+    /// [`Error::State`] after the last rows, whose result has all that is left; after a failure the same error.
+    pub fn commit(&mut self) -> Result<Hypothesis> {
+        self.commit_with(Ok)
+    }
+
+    /// As [`Stream::commit`], for those who have to put the labels somewhere: where `deliver` fails nothing is
+    /// taken out.
+    pub fn commit_with<T>(&mut self, deliver: impl FnOnce(Hypothesis) -> Result<T>) -> Result<T> {
+        if let Some(failure) = &self.failure {
+            return Err(copy(failure));
+        }
+        if self.base.ended {
+            return Err(Error::State("the stream has ended".into()));
+        }
+        let (trace, labels, shared) = hypotheses::shared(&self.base, &*self.search)?;
+        let delivered = deliver(shared)?;
+        self.base.traces.take_out(trace);
+        self.base.committed = labels;
+        Ok(delivered)
     }
 
     /// No more rows will come: the result. Hands back all states. [`Error::State`] if it was fetched before.

@@ -1,6 +1,8 @@
 //! Where labels came from: for each hypothesis a chain of its labels with their frames and
 //! scores, shared with those that it comes from. Merged hypotheses have one history of labels
 //! but may differ in frames, so these chains are apart from the tree of histories.
+//!
+//! What all chains begin with can be taken out: they begin behind it from then on.
 
 use crate::error::{Result, try_reserve};
 
@@ -30,10 +32,17 @@ struct Link {
 }
 
 /// All chains of a stream.
-#[derive(Default)]
 pub(super) struct Traces {
     links: Vec<Link>,
     free: Vec<u32>,
+    /// What all chains begin with, its own emission taken out too; [`EMPTY`] before anything was.
+    root: u32,
+}
+
+impl Default for Traces {
+    fn default() -> Traces {
+        Traces { links: Vec::new(), free: Vec::new(), root: EMPTY }
+    }
 }
 
 impl Traces {
@@ -82,13 +91,45 @@ impl Traces {
         }
     }
 
-    /// The emissions of a chain, last first.
+    /// The chain one shorter; [`EMPTY`] has none.
+    fn before(&self, trace: u32) -> Option<u32> {
+        self.links.get(trace as usize).map(|link| link.before)
+    }
+
+    /// The emissions of a chain, last first, without those that were taken out.
     pub fn backwards(&self, mut trace: u32) -> impl Iterator<Item = &Emission> {
         std::iter::from_fn(move || {
-            let link = self.links.get(trace as usize)?;
+            let link = self.links.get(trace as usize).filter(|_| trace != self.root)?;
             trace = link.before;
             Some(&link.emission)
         })
+    }
+
+    /// The chain `count` shorter; [`EMPTY`] if it has not so many.
+    pub fn shortened(&self, trace: u32, count: u32) -> u32 {
+        (0..count).try_fold(trace, |trace, _| self.before(trace)).unwrap_or(EMPTY)
+    }
+
+    /// The longest chain that two others begin with. Each comes with its number of labels.
+    pub fn common(&self, mut one: (u32, u32), mut two: (u32, u32)) -> (u32, u32) {
+        while one.0 != two.0 {
+            let longer = if one.1 >= two.1 { &mut one } else { &mut two };
+            let Some(before) = self.before(longer.0) else { break };
+            *longer = (before, longer.1 - 1);
+        }
+        one
+    }
+
+    /// Takes out `trace`, which all chains begin with.
+    pub fn take_out(&mut self, trace: u32) {
+        if trace == self.root {
+            return;
+        }
+        self.keep(trace);
+        let before = std::mem::replace(&mut self.links[trace as usize].before, EMPTY);
+        let root = std::mem::replace(&mut self.root, trace);
+        self.give_back(before);
+        self.give_back(root);
     }
 }
 
@@ -115,5 +156,38 @@ mod tests {
         assert_eq!(traces.len(), 0);
         assert_eq!(traces.push(EMPTY, emission(4)).unwrap(), one, "places are used again");
         assert!(labels(&traces, EMPTY).is_empty());
+    }
+
+    #[test]
+    fn what_all_begin_with_can_be_taken_out() {
+        let mut traces = Traces::default();
+        let mut stem = EMPTY;
+        for label in 1..=4 {
+            let longer = traces.push(stem, emission(label)).unwrap();
+            traces.give_back(stem);
+            stem = longer;
+        }
+        let (five, six) = (traces.push(stem, emission(5)).unwrap(), traces.push(stem, emission(6)).unwrap());
+        let seven = traces.push(six, emission(7)).unwrap();
+        traces.give_back(stem);
+        traces.give_back(six);
+        assert_eq!(traces.common((five, 5), (seven, 6)), (stem, 4));
+        assert_eq!((traces.shortened(seven, 2), traces.shortened(seven, 7)), (stem, EMPTY));
+        let labels = |traces: &Traces, trace| traces.backwards(trace).map(|e| e.label).collect::<Vec<_>>();
+        let two = traces.shortened(seven, 4);
+        for (taken, chain, links) in [(two, vec![7, 6, 4, 3], 6), (stem, vec![7, 6], 4), (stem, vec![7, 6], 4)] {
+            traces.take_out(taken);
+            assert_eq!((labels(&traces, seven), traces.len()), (chain, links));
+            assert_eq!(traces.common((five, 5), (seven, 6)), (stem, 4));
+        }
+        traces.give_back(five);
+        assert!(labels(&traces, stem).is_empty() && traces.len() == 3);
+        traces.take_out(seven);
+        assert!(labels(&traces, seven).is_empty() && traces.len() == 1);
+        let eight = traces.push(seven, emission(8)).unwrap();
+        traces.give_back(seven);
+        assert_eq!(traces.common((eight, 7), (eight, 7)), (eight, 7));
+        traces.give_back(eight);
+        assert_eq!(traces.len(), 1, "what was taken out of all is kept as their begin");
     }
 }

@@ -57,6 +57,7 @@ impl Tsd {
         }
         sort_by_score(&mut self.closed);
         base.cut(&mut self.closed, base.beam);
+        base.decide(&mut self.closed, self.frame + 1, self.frame + 1);
         std::mem::swap(&mut self.beam, &mut self.closed);
         base.drop_all(&mut self.closed);
         base.drop_all(&mut self.open);

@@ -9,11 +9,17 @@ struct Noting;
 thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
     static LARGEST: Cell<usize> = const { Cell::new(0) };
+    static HELD: Cell<i64> = const { Cell::new(0) };
 }
 
 /// How often this thread has asked for memory.
 pub fn count() -> u64 {
     COUNT.get()
+}
+
+/// Bytes that this thread has asked for and not given back.
+pub fn held() -> i64 {
+    HELD.get()
 }
 
 /// Most bytes that this thread asked for at once while `run` ran.
@@ -23,26 +29,28 @@ pub fn largest_of(run: impl FnOnce()) -> usize {
     LARGEST.get()
 }
 
-fn note(size: usize) {
+fn note(size: usize, before: usize) {
     COUNT.set(COUNT.get() + 1);
     LARGEST.set(LARGEST.get().max(size));
+    HELD.set(HELD.get() + size as i64 - before as i64);
 }
 
 // SAFETY: hands every call on to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Noting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note(layout.size());
+        note(layout.size(), 0);
         // SAFETY: the caller's promise is handed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        HELD.set(HELD.get() - layout.size() as i64);
         // SAFETY: the caller's promise is handed on.
         unsafe { System.dealloc(block, layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        note(size);
+        note(size, layout.size());
         // SAFETY: the caller's promise is handed on.
         unsafe { System.realloc(block, layout, size) }
     }

@@ -198,6 +198,7 @@ fn config(config: &TransducerConfig) -> koshi_transducer_config {
     made.score_norm = config.score_norm.into();
     made.nbest = config.nbest;
     made.max_cached = config.max_cached;
+    made.commit_frames = config.commit_frames;
     made
 }
 
@@ -345,6 +346,16 @@ impl Face for C {
         call(|err| unsafe { koshi_transducer_stream_partial(stream.pointer, &mut found, &mut stable, err) })?;
         // Whether a bound struck is told at the end.
         Ok((list(found, false), stable))
+    }
+
+    fn commit(stream: &mut Handle<koshi_transducer_stream>) -> Outcome<Hypothesis> {
+        let mut found = ptr::null_mut();
+        // SAFETY: a place that lives for the call.
+        let partial = call(|err| unsafe { koshi_transducer_stream_commit(stream.pointer, &mut found, err) })?;
+        assert!(!partial);
+        let mut list = list(found, partial).list;
+        assert_eq!(list.len(), 1);
+        Ok(list.remove(0))
     }
 
     fn finish(stream: &mut Handle<koshi_transducer_stream>) -> Outcome<Hypotheses> {

@@ -70,6 +70,7 @@ pub trait Face {
     fn stream(transducer: &Self::Transducer, config: &TransducerConfig) -> Outcome<Self::Stream>;
     fn push(stream: &mut Self::Stream, rows: Matrix<'_>) -> Outcome;
     fn partial(stream: &Self::Stream) -> Outcome<(Hypotheses, usize)>;
+    fn commit(stream: &mut Self::Stream) -> Outcome<Hypothesis>;
     fn finish(stream: &mut Self::Stream) -> Outcome<Hypotheses>;
     fn cancel(stream: &Self::Stream);
     /// Messages of items are not told.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use koshi::Error;
 use koshi::search::Rows;
-use koshi::transducer::{Hypotheses, Model, Phrase, Stream, StreamItem, Transducer, TransducerConfig, advance};
+use koshi::transducer::{
+    Hypotheses, Hypothesis, Model, Phrase, Stream, StreamItem, Transducer, TransducerConfig, advance,
+};
 
 use super::{Face, Fault, Item, Matrix, Outcome, Status};
 
@@ -63,6 +65,10 @@ impl Face for Rust {
 
     fn partial(stream: &Stream) -> Outcome<(Hypotheses, usize)> {
         stream.partial().map_err(fault)
+    }
+
+    fn commit(stream: &mut Stream) -> Outcome<Hypothesis> {
+        stream.commit().map_err(fault)
     }
 
     fn finish(stream: &mut Stream) -> Outcome<Hypotheses> {
