@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use super::bias::{self, Phrases};
 use super::config::TransducerConfig;
 use super::extend::Candidate;
 use super::histories::{Histories, NONE};
@@ -11,7 +10,7 @@ use super::model::Shape;
 use super::score_row::{Norm, ScoreRow, Top};
 use super::traces::{EMPTY, Emission, Traces};
 use crate::error::{Error, Result, try_reserve};
-use crate::search::Rows;
+use crate::search::{Phrases, Rows};
 
 /// A hypothesis. It holds its history and its trace until [`Base::drop`].
 #[derive(Clone, Copy, Debug)]
@@ -169,7 +168,7 @@ impl Base {
 
     /// The empty hypothesis, which has the hold that the tree begins with.
     pub fn empty(&self) -> Hyp {
-        Hyp { node: self.histories.root(), trace: EMPTY, labels: 0, bias: bias::START, score: 0.0, best: 0.0 }
+        Hyp { node: self.histories.root(), trace: EMPTY, labels: 0, bias: Phrases::START, score: 0.0, best: 0.0 }
     }
 
     /// What a search begins with.

@@ -3,9 +3,9 @@
 //! alone, as ESPnet's does; the full score counts the blanks too.
 
 use super::base::{Base, Hyp, Scores, Search};
-use super::bias;
 use super::extend::Candidate;
 use crate::error::{Error, Result, try_reserve};
+use crate::search::Phrases;
 
 pub(super) struct Greedy {
     /// The one hypothesis.
@@ -25,7 +25,7 @@ impl Greedy {
         let [hyp] = self.hyp;
         let score = hyp.score + f64::from(log_prob);
         let with =
-            Candidate { score, best: score, from: 0, label, log_prob, lm: 0.0, bias: 0.0, bias_state: bias::START };
+            Candidate { score, best: score, from: 0, label, log_prob, lm: 0.0, bias: 0.0, bias_state: Phrases::START };
         self.hyp = [base.extended(&hyp, &with, self.frame)?];
         base.drop(hyp);
         base.settle(&self.hyp);

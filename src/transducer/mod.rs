@@ -27,7 +27,7 @@ mod stream;
 mod traces;
 mod tsd;
 
-pub use bias::{Phrase, Phrases};
+pub use crate::search::{Phrase, Phrases};
 pub use config::{SearchKind, TransducerConfig};
 pub use hypotheses::{Hypotheses, Hypothesis};
 pub use model::{Model, Part, ScoreKind, Shape};

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 
-use super::bias::{Phrase, Phrases};
+use super::bias;
 use super::config::TransducerConfig;
 use super::hypotheses::Hypotheses;
 use super::model::{Model, Part, Shape};
 use super::stream::{Stream, StreamItem, advance};
 use crate::error::{Result, try_reserve};
-use crate::search::Rows;
+use crate::search::{Phrase, Phrases, Rows};
 
 /// How often a model was called, and for how many rows, since the transducer was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Transducer {
     pub fn set_phrases(&self, phrases: &[Phrase<'_>]) -> Result<()> {
         let made = match phrases {
             [] => None,
-            _ => Some(Arc::new(Phrases::new(phrases, self.shape.vocab_size, self.shape.blank)?)),
+            _ => Some(Arc::new(bias::phrases(phrases, self.shape.vocab_size, self.shape.blank)?)),
         };
         *self.phrases.write() = made;
         Ok(())
