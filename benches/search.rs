@@ -8,6 +8,7 @@ use std::hint::black_box;
 use std::io::{BufReader, copy};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use flate2::read::GzDecoder;
@@ -63,6 +64,23 @@ fn decode(channel: &mut Channel, utterances: &[Matrix<f32>]) -> usize {
     arcs
 }
 
+/// One row at a time, each with a partial result behind it: microseconds from the push of a row to its
+/// partial result. Gives the time that the partial results alone took.
+fn rows_and_partials(channel: &mut Channel, utterances: &[Matrix<f32>]) -> Duration {
+    let mut spent = Duration::ZERO;
+    for matrix in utterances {
+        channel.begin().unwrap();
+        let mut words = 0;
+        for row in matrix.iter_rows() {
+            channel.push(Rows::dense(row, matrix.cols()).unwrap()).unwrap();
+            let since = Instant::now();
+            words = black_box(channel.partial_from(words).unwrap()).1;
+            spent += since.elapsed();
+        }
+    }
+    spent
+}
+
 fn run(criterion: &mut Criterion, group: &str, graph: &Arc<Graph>, rows: &[Matrix<f32>], settings: &[Setting]) {
     let frames: usize = rows.iter().map(Matrix::rows).sum();
     let mut group = criterion.benchmark_group(group);
@@ -70,7 +88,13 @@ fn run(criterion: &mut Criterion, group: &str, graph: &Arc<Graph>, rows: &[Matri
     for setting in settings {
         let mut channel = channel(graph, setting);
         let name = format!("({}, {}, {})", setting.beam, setting.lattice_beam, setting.max_active);
-        group.bench_function(name, |bench| bench.iter(|| black_box(decode(&mut channel, rows))));
+        group.bench_function(&name, |bench| bench.iter(|| black_box(decode(&mut channel, rows))));
+        group.bench_function(format!("{name}, a partial result a row"), |bench| {
+            bench.iter(|| black_box(rows_and_partials(&mut channel, rows)));
+        });
+        group.bench_function(format!("{name}, the partial results alone"), |bench| {
+            bench.iter_custom(|count| (0..count).map(|_| rows_and_partials(&mut channel, rows)).sum());
+        });
     }
     group.finish();
 }

@@ -315,6 +315,29 @@ static void lattices(void)
     CHECK(koshi_channel_free(channel) == KOSHI_OK && koshi_decoder_free(decoder) == KOSHI_OK);
 }
 
+/* The words behind the first `from` are those of the whole partial path. */
+static void new_words(const koshi_channel *channel, const koshi_path *whole, size_t from, size_t stable)
+{
+    koshi_path *rest = NULL;
+    koshi_error *err = NULL;
+    size_t again = 0, all, len, frames, num_frames, first;
+    CHECK_OK(koshi_channel_partial_words(channel, from, &rest, &again, &err), err);
+    koshi_path_olabels(whole, &all);
+    koshi_path_olabels(rest, &len);
+    CHECK(again == stable && len == all - from);
+    CHECK(memcmp(koshi_path_olabels(rest, NULL), koshi_path_olabels(whole, NULL) + from, len * sizeof(int32_t)) == 0);
+    CHECK(memcmp(koshi_path_frames(rest, NULL), koshi_path_frames(whole, NULL) + from, len * sizeof(uint32_t)) == 0);
+    koshi_path_ilabels(whole, &frames);
+    koshi_path_ilabels(rest, &num_frames);
+    first = from == 0 ? 0 : len > 0 ? koshi_path_frames(rest, NULL)[0] : frames;
+    CHECK(num_frames == frames - first);
+    CHECK(koshi_path_acoustic_cost(rest) == koshi_path_acoustic_cost(whole));
+    CHECK(koshi_path_free(rest) == KOSHI_OK);
+    CHECK_OK(koshi_channel_partial_words(channel, SIZE_MAX, &rest, NULL, &err), err);
+    koshi_path_olabels(rest, &len);
+    CHECK(len == 0 && koshi_path_free(rest) == KOSHI_OK);
+}
+
 /* Partial results: words that are called stable stay. */
 static void partials(void)
 {
@@ -336,6 +359,7 @@ static void partials(void)
             CHECK(stable <= len && stable >= num_kept && len < 64);
             for (at = 0; at < num_kept; ++at)
                 CHECK(words[at] == kept[at]);
+            new_words(channel, path, num_kept, stable);
             for (; num_kept < stable; ++num_kept)
                 kept[num_kept] = words[num_kept];
             CHECK(koshi_path_free(path) == KOSHI_OK);

@@ -623,10 +623,13 @@ typedef struct {
     uint64_t capacity_held;
     // Links of the trace that are held now.
     uint64_t trace_links;
-    // Bytes that tokens, links and trace hold now.
+    // Bytes that tokens, links, trace and remembered best path hold now. The last is not counted
+    // against memory_limit.
     uint64_t memory;
     // Seconds spent searching, by the wall clock.
     double seconds;
+    // Links followed back for best paths, partial results and end points.
+    uint64_t links_followed;
 } koshi_search_stats;
 
 // Figures of a lattice.
@@ -1371,11 +1374,24 @@ koshi_status koshi_channel_best_path(const koshi_channel *channel,
                                      koshi_error **err);
 
 // The best path to the best token now, in *path, and in *stable_words, which may be NULL, how many of
-// its words can no longer change. KOSHI_E_STATE if the channel has not begun.
+// its words can no longer change: that number never falls before the next begin, and those words stay.
+// Cheap enough for every push: what is searched since the last call is followed back, and labels of
+// the whole path are copied. KOSHI_E_STATE if the channel has not begun.
 koshi_status koshi_channel_partial(const koshi_channel *channel,
                                    koshi_path **path,
                                    size_t *stable_words,
                                    koshi_error **err);
+
+// As koshi_channel_partial, without what the caller has already: *path is the best path without its
+// first `from_word` words, and without the frames before the next word. So a call costs what is new,
+// however long the utterance. *stable_words counts from the first word, costs are those of the whole
+// path. A `from_word` of at most the *stable_words of an earlier call skips words that stay; where the
+// best path has fewer words, *path has none.
+koshi_status koshi_channel_partial_words(const koshi_channel *channel,
+                                         size_t from_word,
+                                         koshi_path **path,
+                                         size_t *stable_words,
+                                         koshi_error **err);
 
 // The raw lattice now, in *lattice: what finish would give if no more rows came. If `use_final` is not
 // 0 and a last token is final, only final ones end paths; else all last tokens do. KOSHI_E_STATE if

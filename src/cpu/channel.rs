@@ -253,7 +253,7 @@ impl CpuChannel {
     }
 
     fn stats_now(&self) -> SearchStats {
-        SearchStats { trace_links: self.history.trace_links() as u64, memory: self.memory() as u64, ..self.stats }
+        self.history.stats_now(&self.stats, self.memory())
     }
 }
 
@@ -287,9 +287,9 @@ impl LaneChannel for LentChannel {
         self.channel.history.best_path(graph, config, use_final)
     }
 
-    fn stable_words(&self) -> Result<usize> {
+    fn partial(&self, from: usize) -> Result<(Path, usize)> {
         let CpuChannel { shared, emitters, history, .. } = &self.channel;
-        history.stable_words(&shared.graph, emitters.tokens.iter().copied())
+        history.partial(&shared.graph, &shared.config, from, emitters.tokens.iter().copied())
     }
 
     fn lattice(&mut self, use_final: bool) -> Result<RawLattice> {

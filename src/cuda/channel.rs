@@ -168,8 +168,9 @@ impl LaneChannel for CudaChannel {
         self.history.best_path(&self.shared.graph, &self.shared.config, use_final)
     }
 
-    fn stable_words(&self) -> Result<usize> {
-        self.history.stable_words(&self.shared.graph, self.emitting().map(|emitter| emitter[2]))
+    fn partial(&self, from: usize) -> Result<(Path, usize)> {
+        let Shared { graph, config, .. } = &*self.shared;
+        self.history.partial(graph, config, from, self.emitting().map(|emitter| emitter[2]))
     }
 
     fn lattice(&mut self, use_final: bool) -> Result<RawLattice> {
@@ -178,7 +179,6 @@ impl LaneChannel for CudaChannel {
     }
 
     fn stats(&self) -> SearchStats {
-        let trace_links = self.history.trace_links() as u64;
-        SearchStats { trace_links, memory: self.memory() as u64, ..self.stats }
+        self.history.stats_now(&self.stats, self.memory())
     }
 }

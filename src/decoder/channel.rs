@@ -247,12 +247,17 @@ impl Channel {
         self.lane.lane().best_path(use_final)
     }
 
-    /// The best path to the best token, and how many of its words can no longer change.
+    /// The best path to the best token, and how many of its words can no longer change. That number
+    /// never falls, and those words stay. The work follows the frames since the last call.
     pub fn partial(&self) -> Result<(Path, usize)> {
+        self.partial_from(0)
+    }
+
+    /// The same without copying what the caller has: the path without its first `from` words and
+    /// without the frames before the next one. Its costs are those of the whole path.
+    pub fn partial_from(&self, from: usize) -> Result<(Path, usize)> {
         self.check_begun()?;
-        let path = self.lane.lane().best_path(false)?;
-        let stable = self.lane.lane().stable_words()?.min(path.olabels.len());
-        Ok((path, stable))
+        self.lane.lane().partial(from)
     }
 
     /// The raw lattice now; before `finish` it is what `finish` would give if no more rows came.

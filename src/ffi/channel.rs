@@ -61,10 +61,13 @@ pub struct koshi_search_stats {
     pub capacity_held: u64,
     /// Links of the trace that are held now.
     pub trace_links: u64,
-    /// Bytes that tokens, links and trace hold now.
+    /// Bytes that tokens, links, trace and remembered best path hold now. The last is not counted
+    /// against memory_limit.
     pub memory: u64,
     /// Seconds spent searching, by the wall clock.
     pub seconds: f64,
+    /// Links followed back for best paths, partial results and end points.
+    pub links_followed: u64,
 }
 
 // SAFETY: Pod says that there is no padding and that any bytes will do.
@@ -234,7 +237,9 @@ pub unsafe extern "C" fn koshi_channel_best_path(
 }
 
 /// The best path to the best token now, in *path, and in *stable_words, which may be NULL, how many of
-/// its words can no longer change. KOSHI_E_STATE if the channel has not begun.
+/// its words can no longer change: that number never falls before the next begin, and those words stay.
+/// Cheap enough for every push: what is searched since the last call is followed back, and labels of
+/// the whole path are copied. KOSHI_E_STATE if the channel has not begun.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_channel_partial(
     channel: *const koshi_channel,
@@ -243,16 +248,45 @@ pub unsafe extern "C" fn koshi_channel_partial(
     err: *mut *mut koshi_error,
 ) -> koshi_status {
     guard::call(err, || {
-        let object = object(channel)?;
         // SAFETY: the header's promise on results.
-        let (out, stable) = unsafe { (arg::out(path, "path")?, arg::out_optional(stable_words, "stable_words")?) };
-        let (best, words) = object.channel.read()?.partial()?;
-        out.set(registry::insert(best)?);
-        if let Some(stable) = stable {
-            stable.set(words);
-        }
-        Ok(())
+        unsafe { partial(channel, 0, path, stable_words) }
     })
+}
+
+/// As koshi_channel_partial, without what the caller has already: *path is the best path without its
+/// first `from_word` words, and without the frames before the next word. So a call costs what is new,
+/// however long the utterance. *stable_words counts from the first word, costs are those of the whole
+/// path. A `from_word` of at most the *stable_words of an earlier call skips words that stay; where the
+/// best path has fewer words, *path has none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_channel_partial_words(
+    channel: *const koshi_channel,
+    from_word: usize,
+    path: *mut *mut koshi_path,
+    stable_words: *mut usize,
+    err: *mut *mut koshi_error,
+) -> koshi_status {
+    guard::call(err, || {
+        // SAFETY: the header's promise on results.
+        unsafe { partial(channel, from_word, path, stable_words) }
+    })
+}
+
+unsafe fn partial(
+    channel: *const koshi_channel,
+    from_word: usize,
+    path: *mut *mut koshi_path,
+    stable_words: *mut usize,
+) -> Result<()> {
+    let object = object(channel)?;
+    // SAFETY: the header's promise on results.
+    let (out, stable) = unsafe { (arg::out(path, "path")?, arg::out_optional(stable_words, "stable_words")?) };
+    let (best, words) = object.channel.read()?.partial_from(from_word)?;
+    out.set(registry::insert(best)?);
+    if let Some(stable) = stable {
+        stable.set(words);
+    }
+    Ok(())
 }
 
 /// The raw lattice now, in *lattice: what finish would give if no more rows came. If `use_final` is not
@@ -301,6 +335,7 @@ pub unsafe extern "C" fn koshi_channel_stats(
             trace_links: found.trace_links,
             memory: found.memory,
             seconds: found.seconds,
+            links_followed: found.links_followed,
         });
         Ok(())
     })

@@ -1,14 +1,14 @@
-//! Best paths: back along links with extra 0, without a lattice.
+//! The way back: the best link into each token, over the windows and the trace of a channel.
 
-use std::collections::{BinaryHeap, HashMap};
+use crate::graph::{Graph, HAS_EPSILONS};
 
-use crate::error::{Error, Result, try_filled, try_reserve};
-use crate::graph::Graph;
-use crate::lattice::Path;
+use super::backward::Windows;
+use super::trace::{EPSILON, Trace};
 
-/// A token: its time (frames before it) and its place among the tokens of that time. What a
-/// place means is the backend's own; it stays valid until the next frame is searched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// A token: its time (frames before it) and its place among the tokens of that time, raw in the
+/// windows and in canonical order in the trace. A place holds until the next frame is searched;
+/// what names a token for longer is its time and graph state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Frames before the token.
     pub time: usize,
@@ -25,171 +25,82 @@ pub struct Step {
     pub state: u32,
     /// Arc number in the graph.
     pub arc: u32,
-    /// Acoustic cost without scale.
-    pub acoustic: f32,
+    /// Acoustic cost without scale, where it is at hand.
+    acoustic: Option<f32>,
 }
 
-/// What a backend can say of its best links.
-pub trait Backpointers {
-    /// The link into `at` with extra 0 (ties: the smallest file arc), `None` at the start.
-    fn best_link(&self, at: Place) -> Option<Step>;
+/// The links of a channel over its graph.
+#[derive(Clone, Copy)]
+pub(super) struct Links<'a> {
+    pub graph: &'a Graph,
+    pub trace: &'a Trace,
+    /// Places in the trace of the tokens of its last time.
+    pub boundary: &'a [u32],
+    pub windows: Windows<'a>,
 }
 
-/// The best path that ends at `end`, where it pays `final_cost`.
-pub fn best_path(
-    links: &impl Backpointers,
-    graph: &Graph,
-    end: Place,
-    final_cost: f32,
-    acoustic_scale: f32,
-) -> Result<Path> {
-    let mut path = Path { acoustic_scale, ..Path::default() };
-    // Summed from the start, so that equal paths have equal sums however they were found.
-    let mut costs: Vec<(f32, f32)> = Vec::new();
-    let mut at = end;
-    while let Some(step) = links.best_link(at) {
-        let state = graph.state(step.state);
-        push(&mut costs, (state.weight(step.arc), step.acoustic))?;
-        if state.place(step.arc) < state.header.n_emit {
-            push(&mut path.ilabels, graph.ilabel(step.arc))?;
+impl Links<'_> {
+    /// Whether the tokens of `time` still have the places that the search gave them.
+    pub fn is_raw(&self, time: usize) -> bool {
+        time >= self.trace.num_times()
+    }
+
+    /// Number of tokens of `time`.
+    pub fn num_tokens(&self, time: usize) -> usize {
+        match time.checked_sub(self.trace.num_times()) {
+            Some(at) => self.windows.time(at).states.len(),
+            None => self.trace.states_at(time).len(),
         }
-        let olabel = graph.olabel(step.arc);
-        if olabel != 0 {
-            push(&mut path.olabels, olabel)?;
-            push(&mut path.frames, step.from.time as u32)?;
-        }
-        at = step.from;
     }
-    path.ilabels.reverse();
-    path.olabels.reverse();
-    path.frames.reverse();
-    for (graph_cost, acoustic) in costs.into_iter().rev() {
-        path.graph_cost += f64::from(graph_cost);
-        path.acoustic_cost += f64::from(acoustic);
-    }
-    path.graph_cost += f64::from(final_cost);
-    Ok(path)
-}
 
-/// How many words at the head of all best paths to the tokens `alive` (all of one time) are
-/// the same: whatever frames follow, the best path will begin with them.
-pub fn stable_words(
-    links: &impl Backpointers,
-    graph: &Graph,
-    alive: impl ExactSizeIterator<Item = Place>,
-) -> Result<usize> {
-    let leaves = alive.len();
-    let (nodes, root) = merge(links, graph, alive)?;
-    let Some(root) = root else { return Ok(0) };
-    // Words before the root are common to all.
-    let mut common = 0;
-    let mut at = nodes[root].at;
-    while let Some(step) = links.best_link(at) {
-        common += usize::from(graph.olabel(step.arc) != 0);
-        at = step.from;
-    }
-    Ok(common + agreement(&nodes, root, leaves)?)
-}
-
-/// How many words behind `root` the paths to the first `leaves` nodes have in common, in time
-/// that follows the number of nodes.
-fn agreement(nodes: &[Node], root: usize, leaves: usize) -> Result<usize> {
-    // The words of one of them, and for each node how many words its path has and how many of
-    // those, from the first, are the same.
-    let mut model: Vec<i32> = Vec::new();
-    let mut node = 0;
-    while let Some((from, olabel)) = nodes[node].from {
-        if olabel != 0 {
-            push(&mut model, olabel)?;
-        }
-        node = from;
-    }
-    model.reverse();
-    let mut known: Vec<Option<(usize, usize)>> = try_filled(None, nodes.len(), WHAT)?;
-    known[root] = Some((0, 0));
-    let mut way: Vec<usize> = Vec::new();
-    let mut least = model.len();
-    for leaf in 0..leaves {
-        let mut node = leaf;
-        let (mut words, mut same) = loop {
-            match (known[node], nodes[node].from) {
-                (Some(counts), _) => break counts,
-                (None, Some((from, _))) => {
-                    push(&mut way, node)?;
-                    node = from;
-                }
-                (None, None) => break (0, 0),
-            }
+    /// State id of a token.
+    pub fn state(&self, at: Place) -> u32 {
+        let states = match at.time.checked_sub(self.trace.num_times()) {
+            Some(in_windows) => self.windows.time(in_windows).states,
+            None => self.trace.states_at(at.time),
         };
-        while let Some(node) = way.pop() {
-            let olabel = nodes[node].from.map_or(0, |(_, olabel)| olabel);
-            if olabel != 0 {
-                same += usize::from(same == words && model.get(same) == Some(&olabel));
-                words += 1;
-            }
-            known[node] = Some((words, same));
-        }
-        least = least.min(same);
+        states[at.token as usize] & !HAS_EPSILONS
     }
-    Ok(least)
-}
 
-/// A token on one of several best paths.
-struct Node {
-    at: Place,
-    /// Where it comes from, and the word on the way; `None` where the paths have met.
-    from: Option<(usize, i32)>,
-}
-
-/// Walks all best paths to the tokens `alive` back together, to the token where they meet: its
-/// number among the nodes, of which the first are `alive`.
-fn merge(
-    links: &impl Backpointers,
-    graph: &Graph,
-    alive: impl ExactSizeIterator<Item = Place>,
-) -> Result<(Vec<Node>, Option<usize>)> {
-    // `nodes` holds each visited token once; a frontier of one token means that everything
-    // before it is common to all.
-    let mut nodes: Vec<Node> = Vec::new();
-    let mut index: HashMap<Place, usize> = HashMap::new();
-    // Latest times first; within a time any order, since a token is expanded once.
-    let mut frontier: BinaryHeap<(usize, usize)> = BinaryHeap::new();
-    let mut visit = |at: Place, nodes: &mut Vec<Node>, frontier: &mut BinaryHeap<(usize, usize)>| -> Result<usize> {
-        if let Some(&node) = index.get(&at) {
-            return Ok(node);
-        }
-        let size = size_of::<(Place, usize)>() as u64;
-        let no_memory = |count: usize| Error::NoMemory { what: WHAT.into(), asked: (count as u64 + 1) * size };
-        index.try_reserve(1).map_err(|_| no_memory(nodes.len()))?;
-        frontier.try_reserve(1).map_err(|_| no_memory(nodes.len()))?;
-        push(nodes, Node { at, from: None })?;
-        index.insert(at, nodes.len() - 1);
-        frontier.push((at.time, nodes.len() - 1));
-        Ok(nodes.len() - 1)
-    };
-    for at in alive {
-        visit(at, &mut nodes, &mut frontier)?;
-    }
-    let mut start = None;
-    while let Some((_, node)) = frontier.pop() {
-        if frontier.is_empty() && start.is_none() {
-            return Ok((nodes, Some(node)));
-        }
-        let Some(step) = links.best_link(nodes[node].at) else {
-            start = Some(node);
-            continue;
+    /// The link into `at` with extra 0 (ties: the smallest file arc), `None` at the start. It is the
+    /// same at whatever time it is asked for: pruning keeps such links as long as their token.
+    pub fn best_link(&self, at: Place) -> Option<Step> {
+        let closed = self.trace.num_times();
+        let Some(in_windows) = at.time.checked_sub(closed) else {
+            let link = self.trace.best_link(at.time, at.token)?;
+            let time = if link.src & EPSILON != 0 { at.time } else { at.time - 1 };
+            let from = Place { time, token: link.src & !EPSILON };
+            return Some(Step { from, state: self.state(from), arc: link.arc, acoustic: Some(link.acoustic) });
         };
-        let from = visit(step.from, &mut nodes, &mut frontier)?;
-        nodes[node].from = Some((from, graph.olabel(step.arc)));
+        let time = self.windows.time(in_windows);
+        let alpha = time.tokens[at.token as usize].alpha;
+        let mut best: Option<Step> = None;
+        for link in time.incoming(at.token).filter(|link| link.cost == alpha) {
+            let raw = link.src & !EPSILON;
+            let from = if link.src & EPSILON != 0 {
+                Place { time: at.time, token: raw }
+            } else if in_windows > 0 {
+                Place { time: at.time - 1, token: raw }
+            } else {
+                Place { time: at.time - 1, token: self.boundary[raw as usize] }
+            };
+            let step = Step { from, state: self.state(from), arc: link.arc, acoustic: None };
+            let file_arc = |step: &Step| self.graph.file_arc(step.state, step.arc);
+            if best.is_none_or(|best| file_arc(&step) < file_arc(&best)) {
+                best = Some(step);
+            }
+        }
+        best
     }
-    Ok((nodes, start))
-}
 
-/// What the memory of this file is for, in messages.
-const WHAT: &str = "best path";
-
-fn push<T>(list: &mut Vec<T>, item: T) -> Result<()> {
-    try_reserve(list, 1, WHAT)?;
-    list.push(item);
-    Ok(())
+    /// Acoustic cost without scale of the step to a token of time `to`.
+    pub fn acoustic_cost(&self, to: usize, step: &Step) -> f32 {
+        match (step.acoustic, to.checked_sub(self.trace.num_times())) {
+            (Some(acoustic), _) => acoustic,
+            (None, Some(in_windows)) if step.from.time < to => {
+                self.windows.time(in_windows).acoustic_cost(self.graph, step.state, step.arc)
+            }
+            _ => 0.0,
+        }
+    }
 }

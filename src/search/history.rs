@@ -6,11 +6,16 @@ use crate::error::{Result, try_reserve};
 use crate::graph::{Graph, HAS_EPSILONS};
 use crate::lattice::{Path, RawLattice};
 
-use super::backtrace::{Backpointers, Place, Step, best_path, stable_words};
+use parking_lot::Mutex;
+
+use super::backtrace::{Links, Place};
 use super::backward::{Room, Windows, move_to_trace};
+use super::best_path::BestPath;
 use super::config::SearchConfig;
 use super::ends::Ends;
-use super::trace::{EPSILON, Trace};
+use super::stable::StableWords;
+use super::stats::SearchStats;
+use super::trace::Trace;
 use super::window::Window;
 
 /// Times after which a window counts as full, whatever its links: their rows take memory too.
@@ -33,6 +38,15 @@ pub struct History {
     trace: Trace,
     /// Least cost of the last time, before it was subtracted.
     pub least: f32,
+    /// What was traced back of it. Calls that only look may run together.
+    traced: Box<Mutex<Traced>>,
+}
+
+/// What a history remembers of the questions that it was asked.
+#[derive(Debug, Default)]
+struct Traced {
+    best: BestPath,
+    stable: StableWords,
 }
 
 impl History {
@@ -42,16 +56,26 @@ impl History {
         self.younger.clear();
         self.boundary.clear();
         self.trace.clear();
+        let Traced { best, stable } = self.traced.get_mut();
+        best.clear();
+        stable.clear();
     }
 
-    /// Bytes held.
+    /// Bytes that tokens, links and trace hold. What was traced back is not among them: who only
+    /// looks does not use up the channel's memory limit.
     pub fn memory(&self) -> usize {
         self.older.memory() + self.younger.memory() + self.boundary.capacity() * 4 + self.trace.memory()
     }
 
-    /// Links of the trace.
-    pub fn trace_links(&self) -> usize {
-        self.trace.num_links()
+    /// `stats` with what is held now, of which `memory` bytes count against the limit.
+    pub fn stats_now(&self, stats: &SearchStats, memory: usize) -> SearchStats {
+        let Traced { best, stable } = &*self.traced.lock();
+        SearchStats {
+            trace_links: self.trace.num_links() as u64,
+            memory: (memory + best.memory() + stable.memory()) as u64,
+            links_followed: best.followed + stable.followed,
+            ..*stats
+        }
     }
 
     /// Prunes when the younger window is full: survivors of the older one move to the trace.
@@ -128,77 +152,55 @@ impl History {
         Ok(lattice)
     }
 
+    fn links<'a>(&'a self, graph: &'a Graph) -> Links<'a> {
+        Links { graph, trace: &self.trace, boundary: &self.boundary, windows: self.windows() }
+    }
+
     /// The best path now, to a final state if asked for and reached.
     pub fn best_path(&self, graph: &Graph, config: &SearchConfig, use_final: bool) -> Result<Path> {
+        self.path_from(graph, config, use_final, 0)
+    }
+
+    /// The best path to the best token without its first `from` words, as [`BestPath::path_from`]
+    /// gives it, and how many of all its words can no longer change. `emitting` gives the places of
+    /// the tokens that emit in the next frame. The work follows the frames since the last call.
+    pub fn partial(
+        &self,
+        graph: &Graph,
+        config: &SearchConfig,
+        from: usize,
+        emitting: impl ExactSizeIterator<Item = u32>,
+    ) -> Result<(Path, usize)> {
+        let path = self.path_from(graph, config, false, from)?;
+        let stable = match self.last_time() {
+            Some(time) => self.traced.lock().stable.count(&self.links(graph), time, emitting)?,
+            None => 0,
+        };
+        Ok((path, stable))
+    }
+
+    fn path_from(&self, graph: &Graph, config: &SearchConfig, use_final: bool, from: usize) -> Result<Path> {
         let ends = Ends::new(self.last_tokens(), graph, use_final)?;
         let end = ends.best(self.last_tokens().map(|(state, _)| state));
         let empty = use_final && self.no_frames() && !ends.reached_final;
-        match (self.last_time(), end) {
+        let mut path = match (self.last_time(), end) {
             (Some(time), Some(token)) if !empty => {
-                let place = Place { time, token: token as u32 };
-                let links = Links { history: self, graph };
-                let mut path = best_path(&links, graph, place, ends.final_costs[token], config.acoustic_scale)?;
+                let best = &mut self.traced.lock().best;
+                best.trace(&self.links(graph), Place { time, token: token as u32 })?;
+                let mut path = best.path_from(from)?;
+                path.graph_cost += f64::from(ends.final_costs[token]);
                 path.reached_final = ends.reached_final;
-                Ok(path)
+                path
             }
-            _ => Ok(Path { acoustic_scale: config.acoustic_scale, ..Path::default() }),
-        }
-    }
-
-    /// How many words of the best path can no longer change, from the places of the tokens that
-    /// emit in the next frame.
-    pub fn stable_words(&self, graph: &Graph, emitting: impl ExactSizeIterator<Item = u32>) -> Result<usize> {
-        let Some(time) = self.last_time() else { return Ok(0) };
-        stable_words(&Links { history: self, graph }, graph, emitting.map(|token| Place { time, token }))
+            _ => Path::default(),
+        };
+        path.acoustic_scale = config.acoustic_scale;
+        Ok(path)
     }
 
     /// Cost of the best final token above the best token; `+inf` where none is final.
     pub fn final_relative_cost(&self, graph: &Graph) -> f32 {
         let totals = self.last_tokens().map(|(state, cost)| cost + graph.final_cost(state));
         totals.fold(f32::INFINITY, f32::min)
-    }
-}
-
-/// The links of a history over its graph.
-struct Links<'a> {
-    history: &'a History,
-    graph: &'a Graph,
-}
-
-impl Backpointers for Links<'_> {
-    fn best_link(&self, at: Place) -> Option<Step> {
-        let Links { history: History { trace, boundary, .. }, graph } = *self;
-        let windows = self.history.windows();
-        let closed = trace.num_times();
-        let Some(in_windows) = at.time.checked_sub(closed) else {
-            let link = trace.best_link(at.time, at.token)?;
-            let time = if link.src & EPSILON != 0 { at.time } else { at.time - 1 };
-            let token = link.src & !EPSILON;
-            let state = trace.states_at(time)[token as usize];
-            return Some(Step { from: Place { time, token }, state, arc: link.arc, acoustic: link.acoustic });
-        };
-        let time = windows.time(in_windows);
-        let alpha = time.tokens[at.token as usize].alpha;
-        let mut best: Option<(u32, Step)> = None;
-        for link in time.incoming(at.token).filter(|link| link.cost == alpha) {
-            let raw = link.src & !EPSILON;
-            let (from, state) = if link.src & EPSILON != 0 {
-                (Place { time: at.time, token: raw }, time.states[raw as usize])
-            } else if in_windows > 0 {
-                let state = windows.time(in_windows - 1).states[raw as usize];
-                (Place { time: at.time - 1, token: raw }, state)
-            } else {
-                let place = boundary[raw as usize];
-                (Place { time: at.time - 1, token: place }, trace.states_at(closed - 1)[place as usize])
-            };
-            let state = state & !HAS_EPSILONS;
-            let file_arc = graph.file_arc(state, link.arc);
-            if best.is_none_or(|(least, _)| file_arc < least) {
-                let epsilon = link.src & EPSILON != 0;
-                let acoustic = if epsilon { 0.0 } else { time.acoustic_cost(graph, state, link.arc) };
-                best = Some((file_arc, Step { from, state, arc: link.arc, acoustic }));
-            }
-        }
-        best.map(|(_, step)| step)
     }
 }

@@ -23,8 +23,9 @@ pub trait LaneChannel: Send {
     fn final_relative_cost(&self) -> f32;
     /// The best path now, to a final state if asked for and reached.
     fn best_path(&self, use_final: bool) -> Result<Path>;
-    /// How many words of the best path can no longer change.
-    fn stable_words(&self) -> Result<usize>;
+    /// The best path to the best token without its first `from` words, its costs being those of all
+    /// of it, and how many of all its words can no longer change.
+    fn partial(&self, from: usize) -> Result<(Path, usize)>;
     /// The raw lattice now.
     fn lattice(&mut self, use_final: bool) -> Result<RawLattice>;
     /// Counts since `begin`.

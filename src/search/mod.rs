@@ -7,6 +7,7 @@
 
 mod backtrace;
 mod backward;
+mod best_path;
 mod capacity;
 mod config;
 mod emission;
@@ -15,11 +16,12 @@ mod history;
 mod lanes;
 mod phrases;
 mod rows;
+mod stable;
 mod stats;
 mod trace;
 mod window;
 
-pub use backtrace::{Backpointers, Place, Step, best_path, stable_words};
+pub use backtrace::{Place, Step};
 pub use backward::Room;
 pub use capacity::largest_fitting;
 pub use config::SearchConfig;

@@ -21,10 +21,12 @@ pub struct SearchStats {
     pub effective_beam: f32,
     /// Links of the trace that are held now.
     pub trace_links: u64,
-    /// Bytes that tokens, links and trace hold now.
+    /// Bytes that tokens, links, trace and remembered best path hold now.
     pub memory: u64,
     /// Seconds spent searching, by the wall.
     pub seconds: f64,
+    /// Links followed back for best paths, partial results and end points.
+    pub links_followed: u64,
 }
 
 impl Default for SearchStats {
@@ -41,6 +43,7 @@ impl Default for SearchStats {
             trace_links: 0,
             memory: 0,
             seconds: 0.0,
+            links_followed: 0,
         }
     }
 }

@@ -461,6 +461,7 @@ impl Face for C {
             trace_links: stats.trace_links,
             memory: stats.memory,
             seconds: stats.seconds,
+            links_followed: stats.links_followed,
         })
     }
 

@@ -1,0 +1,144 @@
+//! The best path, remembered: what is asked for again is walked back only to where it meets what
+//! was found last.
+
+use crate::error::{Result, try_copy, try_reserve};
+use crate::lattice::Path;
+
+use super::backtrace::{Links, Place, Step};
+
+/// A step that the path has taken, with all that it adds up to from the start.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    /// Time and state of its source: they name the token for good, whatever becomes of its place.
+    time: usize,
+    state: u32,
+    /// Words and frames up to its end.
+    words: u32,
+    frames: u32,
+    graph_cost: f64,
+    acoustic_cost: f64,
+}
+
+/// The best path that was traced last. A token's best path never changes while the token is
+/// there, so a new path that comes through a token of the old one shares all that lies before.
+#[derive(Debug, Default)]
+pub(super) struct BestPath {
+    steps: Vec<Taken>,
+    ilabels: Vec<i32>,
+    olabels: Vec<i32>,
+    /// For each word the time at which its arc starts.
+    times: Vec<u32>,
+    /// Links followed back so far.
+    pub followed: u64,
+}
+
+impl BestPath {
+    /// Forgets everything; memory is kept.
+    pub fn clear(&mut self) {
+        self.cut(0);
+        self.followed = 0;
+    }
+
+    /// Bytes held.
+    pub fn memory(&self) -> usize {
+        self.steps.capacity() * size_of::<Taken>()
+            + (self.ilabels.capacity() + self.olabels.capacity() + self.times.capacity()) * 4
+    }
+
+    /// Makes it the best path that ends at `end`. On an error it stays what it was.
+    pub fn trace(&mut self, links: &Links<'_>, end: Place) -> Result<()> {
+        let (shared, fresh) = self.walk_back(links, end)?;
+        try_reserve(&mut self.steps, fresh.len(), WHAT)?;
+        for list in [&mut self.ilabels, &mut self.olabels] {
+            try_reserve(list, fresh.len(), WHAT)?;
+        }
+        try_reserve(&mut self.times, fresh.len(), WHAT)?;
+        self.cut(shared);
+        for (to, step) in fresh.into_iter().rev() {
+            self.take(links, to, &step);
+        }
+        Ok(())
+    }
+
+    /// The steps from `end` back to a token on the path, each with the time that it leads to, and the
+    /// number of steps before that token.
+    fn walk_back(&mut self, links: &Links<'_>, end: Place) -> Result<(usize, Vec<(usize, Step)>)> {
+        let mut fresh = Vec::new();
+        let (mut at, mut before) = (end, self.steps.len());
+        while let Some(step) = links.best_link(at) {
+            self.followed += 1;
+            try_reserve(&mut fresh, 1, WHAT)?;
+            fresh.push((at.time, step));
+            let time = step.from.time;
+            while before > 0 && self.steps[before - 1].time > time {
+                before -= 1;
+            }
+            let there = self.steps[..before].iter().rposition(|taken| taken.time != time).map_or(0, |last| last + 1);
+            let met = self.steps[there..before].iter().position(|taken| taken.state == step.state);
+            if let Some(met) = met {
+                return Ok((there + met, fresh));
+            }
+            at = step.from;
+        }
+        Ok((0, fresh))
+    }
+
+    /// Drops all steps behind the first `count`.
+    fn cut(&mut self, count: usize) {
+        self.steps.truncate(count);
+        let (words, frames) = self.steps.last().map_or((0, 0), |last| (last.words as usize, last.frames as usize));
+        self.ilabels.truncate(frames);
+        self.olabels.truncate(words);
+        self.times.truncate(words);
+    }
+
+    /// Goes a step, to a token of time `to`. The room for it has been made.
+    fn take(&mut self, links: &Links<'_>, to: usize, step: &Step) {
+        if to > step.from.time {
+            self.ilabels.push(links.graph.ilabel(step.arc));
+        }
+        let olabel = links.graph.olabel(step.arc);
+        if olabel != 0 {
+            self.olabels.push(olabel);
+            self.times.push(step.from.time as u32);
+        }
+        // Summed from the start, so that equal paths have equal sums however they were found.
+        let (graph, acoustic) = self.costs();
+        self.steps.push(Taken {
+            time: step.from.time,
+            state: step.state,
+            words: self.olabels.len() as u32,
+            frames: self.ilabels.len() as u32,
+            graph_cost: graph + f64::from(links.graph.state(step.state).weight(step.arc)),
+            acoustic_cost: acoustic + f64::from(links.acoustic_cost(to, step)),
+        });
+    }
+
+    /// Graph cost and acoustic cost of the whole path.
+    fn costs(&self) -> (f64, f64) {
+        self.steps.last().map_or((0.0, 0.0), |last| (last.graph_cost, last.acoustic_cost))
+    }
+
+    /// The path without its first `from` words, and without the frames before the next one; its
+    /// costs are those of all of it.
+    pub fn path_from(&self, from: usize) -> Result<Path> {
+        let words = from.min(self.olabels.len());
+        let frames = match (words, self.times.get(words)) {
+            (0, _) => 0,
+            (_, Some(&time)) => (time as usize).min(self.ilabels.len()),
+            (_, None) => self.ilabels.len(),
+        };
+        let (graph_cost, acoustic_cost) = self.costs();
+        Ok(Path {
+            ilabels: try_copy(&self.ilabels[frames..], WHAT)?,
+            olabels: try_copy(&self.olabels[words..], WHAT)?,
+            frames: try_copy(&self.times[words..], WHAT)?,
+            graph_cost,
+            acoustic_cost,
+            ..Path::default()
+        })
+    }
+}
+
+/// What the memory of this file is for, in messages.
+const WHAT: &str = "best path";
