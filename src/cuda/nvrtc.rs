@@ -1,9 +1,10 @@
 //! CUDA's run-time compiler, where its library is at hand.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::mem::ManuallyDrop;
 use std::ptr;
 
-use cudarc::nvrtc::sys;
+use libloading::Library;
 use parking_lot::Mutex;
 
 type Program = *mut c_void;
@@ -26,29 +27,38 @@ struct Compiler {
     log: unsafe extern "C" fn(Program, *mut c_char) -> c_int,
 }
 
+/// What the library is called: plainly where CUDA's toolkit is installed, by its version alone where
+/// only what programs need to run is (packages of Python, containers). cudarc knows no newer one than 12.
+const NAMES: &[&str] = if cfg!(windows) {
+    &["nvrtc64_130_0.dll", "nvrtc64_120_0.dll"]
+} else {
+    &["libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11"]
+};
+
 /// # Safety
-/// `F` is the type of the C function `name`.
-unsafe fn symbol<F: Copy>(name: &CStr) -> Result<F, String> {
-    // SAFETY: the library is present, so this does not panic; the type is the caller's promise.
-    let found = unsafe { sys::culib().get::<F>(name.to_bytes_with_nul()) };
+/// `F` is the type of the C function `name`, and the library stays loaded.
+unsafe fn symbol<F: Copy>(library: &Library, name: &CStr) -> Result<F, String> {
+    // SAFETY: the caller's promise.
+    let found = unsafe { library.get::<F>(name.to_bytes_with_nul()) };
     found.map(|function| *function).map_err(|_| format!("libnvrtc lacks {}", name.to_string_lossy()))
 }
 
 impl Compiler {
     fn load() -> Result<Compiler, String> {
-        // SAFETY: loads NVIDIA's compiler, and looks functions up by their types in nvrtc.h.
+        // SAFETY: loads NVIDIA's compiler, whose initialisers are the vendor's.
+        let library = NAMES.iter().find_map(|name| unsafe { Library::new(*name) }.ok());
+        // Never unloaded: its functions are called at any time.
+        let library = ManuallyDrop::new(library.ok_or_else(|| "libnvrtc could not be loaded".to_string())?);
+        // SAFETY: the functions' types in nvrtc.h.
         unsafe {
-            if !sys::is_culib_present() {
-                return Err("libnvrtc could not be loaded".into());
-            }
             Ok(Compiler {
-                create: symbol(c"nvrtcCreateProgram")?,
-                compile: symbol(c"nvrtcCompileProgram")?,
-                destroy: symbol(c"nvrtcDestroyProgram")?,
-                ptx_size: symbol(c"nvrtcGetPTXSize")?,
-                ptx: symbol(c"nvrtcGetPTX")?,
-                log_size: symbol(c"nvrtcGetProgramLogSize")?,
-                log: symbol(c"nvrtcGetProgramLog")?,
+                create: symbol(&library, c"nvrtcCreateProgram")?,
+                compile: symbol(&library, c"nvrtcCompileProgram")?,
+                destroy: symbol(&library, c"nvrtcDestroyProgram")?,
+                ptx_size: symbol(&library, c"nvrtcGetPTXSize")?,
+                ptx: symbol(&library, c"nvrtcGetPTX")?,
+                log_size: symbol(&library, c"nvrtcGetProgramLogSize")?,
+                log: symbol(&library, c"nvrtcGetProgramLog")?,
             })
         }
     }
