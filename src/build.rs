@@ -61,11 +61,11 @@ fn build_kernels() -> Result<(), String> {
 fn compile(nvcc: &Path, text: &Path, image: &Path) -> Result<Vec<u8>, String> {
     let mut command = Command::new(nvcc);
     command.args(kernels::FLAGS).args(["-fatbin", "-compress-mode=size", "--threads", "0", "-Xptxas", "-v"]);
-    for architecture in kernels::ARCHITECTURES {
-        command.arg(format!("-gencode=arch=compute_{architecture},code=sm_{architecture}"));
-    }
+    // One PTX for all, that of the oldest: nothing in the kernels asks which it is compiled for, and a front end for
+    // each would take twice the time for the same machine code.
     let oldest = kernels::ARCHITECTURES[0];
-    command.arg(format!("-gencode=arch=compute_{oldest},code=compute_{oldest}"));
+    let codes: Vec<String> = kernels::ARCHITECTURES.iter().map(|architecture| format!("sm_{architecture}")).collect();
+    command.arg(format!("-gencode=arch=compute_{oldest},code=[{},compute_{oldest}]", codes.join(",")));
     command.arg(text).arg("-o").arg(image);
     let output = command.output().map_err(|error| format!("{} cannot be run: {error}", nvcc.display()))?;
     let said = [output.stderr, output.stdout].concat();
