@@ -33,6 +33,46 @@ fn device(settings: &str) -> (MutexGuard<'static, ()>, &'static Soft) {
     (alone, soft)
 }
 
+/// The device for a test that asks nothing of it but what a driver has: the machine's, where that is meant.
+fn any_device() -> MutexGuard<'static, ()> {
+    if !common::real_gpu() {
+        return device("").0;
+    }
+    static ALONE: Mutex<()> = Mutex::new(());
+    common::gpu();
+    ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// What runs on the software device and, bundled by `examples/gpu_check.sh`, on a real one.
+mod on_any_gpu {
+    #[test]
+    fn capacities_strike_as_on_the_cpu() {
+        super::capacities_strike_as_on_the_cpu(super::any_device());
+    }
+
+    #[test]
+    fn speech_in_any_batch() {
+        super::speech_in_any_batch(super::any_device());
+    }
+
+    #[test]
+    fn rows_in_device_memory() {
+        let _device = super::any_device();
+        super::push_rows_of_the_device::<super::Rust>();
+        super::push_rows_of_the_device::<super::C>();
+    }
+
+    #[test]
+    fn both_faces_give_the_same() {
+        super::both_faces_give_the_same(super::any_device());
+    }
+
+    #[test]
+    fn columns_that_are_needed() {
+        super::columns_that_are_needed(super::any_device());
+    }
+}
+
 fn config(backend: BackendChoice, num_lanes: u32, search: SearchConfig) -> DecoderConfig {
     DecoderConfig { search, backend, num_lanes, num_threads: 1, ..DecoderConfig::default() }
 }
@@ -86,7 +126,7 @@ fn every_schedule_gives_the_bits_of_the_cpu() {
 #[test]
 #[ignore = "runs in a process of its own"]
 fn under_the_race_detector() {
-    let (_alone, soft) = device("kernels=race");
+    let _device = device("kernels=race");
     for case in 0..60 {
         common::random_search::run(BackendChoice::Cuda, 5_000 + case, 4, 2);
     }
@@ -95,14 +135,14 @@ fn under_the_race_detector() {
     let found = solo(&graph, &config(BackendChoice::Cuda, 1, search), Matrix::dense(&rows, dim));
     assert_eq!(found, solo(&graph, &config(BackendChoice::Cpu, 1, search), Matrix::dense(&rows, dim)));
     assert!(found.2.capacity_held > 0);
-    push_rows_of_the_device::<Rust>(soft);
+    push_rows_of_the_device::<Rust>();
 }
 
 /// Runs in a process of its own: see `sanitizers_have_nothing_to_report`.
 #[test]
 #[ignore = "needs the sanitizers preloaded"]
 fn under_the_sanitizers() {
-    let (_alone, soft) = device("kernels=asan");
+    let _device = device("kernels=asan");
     for case in 0..60 {
         common::random_search::run(BackendChoice::Cuda, 6_000 + case, 4, 2);
     }
@@ -110,7 +150,7 @@ fn under_the_sanitizers() {
     let search = SearchConfig { candidate_capacity: 300, token_capacity: 150, link_capacity: 200, ..search() };
     let found = solo(&graph, &config(BackendChoice::Cuda, 1, search), Matrix::dense(&rows, dim));
     assert_eq!(found, solo(&graph, &config(BackendChoice::Cpu, 1, search), Matrix::dense(&rows, dim)));
-    push_rows_of_the_device::<Rust>(soft);
+    push_rows_of_the_device::<Rust>();
 }
 
 /// Runs a test of this file alone.
@@ -136,6 +176,11 @@ fn arcs_are_spread_over_the_threads() {
     alone("counting_steps", &[]);
 }
 
+#[test]
+fn traffic_and_barriers_stay_within_bounds() {
+    alone("counting_traffic", &[]);
+}
+
 /// Least capacity that does not strike on these rows.
 fn needed(graph: &Arc<Graph>, rows: Matrix, set: impl Fn(&mut SearchConfig, u64)) -> u64 {
     let strikes = |capacity| {
@@ -153,9 +198,7 @@ fn needed(graph: &Arc<Graph>, rows: Matrix, set: impl Fn(&mut SearchConfig, u64)
     high
 }
 
-#[test]
-fn capacities_strike_as_on_the_cpu() {
-    let _device = device("");
+fn capacities_strike_as_on_the_cpu(_device: MutexGuard<'static, ()>) {
     let (graph, rows, dim) = busy(8);
     let rows = Matrix::dense(&rows, dim);
     type Set = fn(&mut SearchConfig, u64);
@@ -208,9 +251,7 @@ fn speech_search(max_active: u32) -> SearchConfig {
 
 /// More channels than lanes, in batches of any size and order, cut in any way, with other mates
 /// each time.
-#[test]
-fn speech_in_any_batch() {
-    let _device = device("");
+fn speech_in_any_batch(_device: MutexGuard<'static, ()>) {
     let Speech { graph, mut utterances } = speech();
     utterances.sort_by_key(|(data, dim)| data.len() / dim);
     utterances.truncate(7);
@@ -264,13 +305,10 @@ fn real_prompts() {
 }
 
 #[test]
-fn rows_in_device_memory() {
-    let (_alone, soft) = device("");
-    for settings in ["lazy=0", "lazy=1,schedule=reverse"] {
-        soft.configure(settings);
-        push_rows_of_the_device::<Rust>(soft);
-        push_rows_of_the_device::<C>(soft);
-    }
+fn rows_in_device_memory_wait_for_what_makes_them() {
+    let _device = device("lazy=1,schedule=reverse");
+    push_rows_of_the_device::<Rust>();
+    push_rows_of_the_device::<C>();
 }
 
 /// A face that can push rows of the device.
@@ -305,7 +343,7 @@ impl PushDevice for C {
     }
 }
 
-fn push_rows_of_the_device<F: PushDevice>(_soft: &Soft) {
+fn push_rows_of_the_device<F: PushDevice>() {
     // Longer than a launch, with a stride and one column more than the graph reads.
     let (source, data, dim) = Rng(9).busy();
     let (frames, stride) = (70, dim + 5);
@@ -613,10 +651,50 @@ fn counting_steps() {
     assert!(long < 5 * short / 2 && long < 10_000 * 600, "{short} steps for 5,000 states, {long} for 10,000");
 }
 
-/// What is asked of the GPU through C too: a batch of everything at once.
+/// What a frame asks of memory and how often its block waits, on real speech at the usual setting: on the build that
+/// counts accesses. `cargo test --test cuda_lanes counting_traffic -- --include-ignored --nocapture` prints what
+/// kernels/README.md reckons with.
 #[test]
-fn both_faces_give_the_same() {
-    let _device = device("");
+#[ignore = "runs in a process of its own"]
+fn counting_traffic() {
+    let (_alone, soft) = device("kernels=traffic");
+    let Speech { graph, mut utterances } = speech();
+    utterances.sort_by_key(|(data, dim)| data.len() / dim);
+    let (data, dim) = &utterances[utterances.len() / 2];
+    let rows = Matrix::dense(data, *dim);
+    let rows = rows.part(0, rows.frames.min(128));
+    let decoder = Rust::decoder(&graph, &config(BackendChoice::Cuda, 1, speech_search(7_000))).unwrap();
+    let mut channel = Rust::channel(&decoder).unwrap();
+    Rust::begin(&mut channel).unwrap();
+    let before = soft.traffic();
+    Rust::push(&mut channel, rows).unwrap();
+    let after = soft.traffic();
+    let stats = channel.stats().unwrap();
+    let frames = stats.frames as f64;
+    assert!(stats.frames > 40 && stats.capacity_held == 0, "{stats:?}");
+    let count = |of: fn(&soft::Traffic) -> u64| (of(&after) - of(&before)) as f64 / frames;
+    let (arcs, tokens, links) = (stats.arcs as f64 / frames, stats.tokens as f64 / frames, stats.links as f64 / frames);
+    let (loaded, stored) = (count(|t| t.device.loaded_bytes), count(|t| t.device.stored_bytes));
+    let (atomics, barriers) = (count(|t| t.device.atomics), count(|t| t.barriers));
+    println!("a frame: {arcs:.0} arcs, {tokens:.0} tokens, {links:.0} links; {} frames", stats.frames);
+    println!("device memory: {:.0} loads of {loaded:.0} bytes", count(|t| t.device.loads));
+    println!("device memory: {:.0} stores of {stored:.0} bytes, {atomics:.0} atomics", count(|t| t.device.stores));
+    println!(
+        "shared memory: {:.0} loads, {:.0} stores, {:.0} atomics",
+        count(|t| t.shared.loads),
+        count(|t| t.shared.stores),
+        count(|t| t.shared.atomics)
+    );
+    println!("{barriers:.1} barriers of the block, {:.0} collectives of warps", count(|t| t.collectives));
+    // Wide bounds: they say when a stage goes over its items far more often, or waits far more.
+    assert!(loaded > 8.0 * arcs && stored > 12.0 * links, "{loaded} and {stored} bytes");
+    assert!(loaded < 600.0 * arcs, "{loaded} bytes loaded for {arcs} arcs");
+    assert!((links..4.0 * (links + tokens)).contains(&atomics), "{atomics} atomics for {links} links");
+    assert!((20.0..250.0).contains(&barriers), "{barriers} barriers");
+}
+
+/// What is asked of the GPU through C too: a batch of everything at once.
+fn both_faces_give_the_same(_device: MutexGuard<'static, ()>) {
     fn run<F: Face>() -> Vec<Results> {
         let (source, data, dim) = Rng(11).busy();
         let decoder = F::decoder(&face::graph::<F>(&source), &config(BackendChoice::Auto, 2, search())).unwrap();
@@ -632,9 +710,7 @@ fn both_faces_give_the_same() {
 }
 
 /// A row that is pulled needs only the columns that are asked for.
-#[test]
-fn columns_that_are_needed() {
-    let _device = device("");
+fn columns_that_are_needed(_device: MutexGuard<'static, ()>) {
     let (graph, rows, dim) = busy(4);
     let marks = [BackendChoice::Cpu, BackendChoice::Cuda].map(|backend| {
         let decoder = Decoder::new(Arc::clone(&graph), config(backend, 1, search())).unwrap();

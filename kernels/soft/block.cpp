@@ -196,6 +196,7 @@ void release_barrier() {
         thread.steps_at_barrier = thread.steps;
     }
     block_span += slowest;
+    traffic.barriers++;
     last_vote = barrier_votes;
     at_barrier = barrier_votes = 0;
     race::barrier();
@@ -241,6 +242,7 @@ void body() {
 
 // All lanes of the mask are here: what each of them gets.
 void complete(unsigned first, unsigned mask, simt::Collective what) {
+    traffic.collectives++;
     unsigned votes = 0;
     for (unsigned lane = 0; lane < 32; lane++) {
         if ((mask >> lane & 1) && threads[first + lane].value != 0) votes |= 1u << lane;
@@ -310,6 +312,7 @@ bool run_block(unsigned block) {
     const simt::Module &module = *launch->module;
     memory::poison(module.shared_begin, module.shared_end - module.shared_begin);
     prepare_block(block, dynamic.get());
+    traffic_of::begin_block(module.shared_begin, module.shared_end);
     race::begin_block(block, count, module.shared_begin, module.shared_end, dynamic.get(), dynamic.get() + bytes);
     const unsigned first = pick(settings.schedule == Schedule::reverse ? 0 : count - 1);
     simt_now = &threads[first];
@@ -367,6 +370,7 @@ int run(const Launch &asked) {
     if (settings.schedule == Schedule::random) {
         for (size_t at = blocks.size(); at > 1; at--) std::swap(blocks[at - 1], blocks[random_number() % at]);
     }
+    traffic_of::begin_launch();
     race::begin_launch();
     for (const unsigned block : blocks) {
         if (!run_block(block)) return illegal_address ? illegal : launch_failed;

@@ -16,7 +16,7 @@ flock 9
 work=$(mktemp -d "$folder/build.XXXXXX")
 trap 'rm -r "$work"' EXIT
 
-library=(block compile control driver fault fiber launch memory race stream)
+library=(block compile control driver fault fiber launch memory race stream traffic)
 if [ ! -e "$folder/objects/done" ] || [ -n "$(find "$here" -newer "$folder/objects/done" \( -name '*.cpp' -o -name '*.h' -o -name build.sh \))" ]; then
     flags=(-std=c++17 -O2 -g -fPIC -Wall -Wextra "-DSOFT_FOLDER=\"$here\"")
     printf '%s\n' "${library[@]}" nvrtc |

@@ -53,7 +53,7 @@ std::string flags_of(const std::string &build) {
                "-fsanitize-sections=simt_shared "
                "-fno-omit-frame-pointer";
     }
-    if (build == "race") return always + "-fsanitize=thread --param tsan-distinguish-volatile=1";
+    if (build == "race" || build == "traffic") return always + "-fsanitize=thread --param tsan-distinguish-volatile=1";
     if (build == "steps") return always + "-fsanitize-coverage=trace-pc";
     return always;
 }

@@ -34,7 +34,8 @@ bool set(const std::string &key, const std::string &value) {
             return false;
         }
     } else if (key == "kernels") {
-        if (value != "plain" && value != "asan" && value != "race" && value != "steps") return false;
+        if (value != "plain" && value != "asan" && value != "race" && value != "steps" && value != "traffic")
+            return false;
         settings.build = value;
     } else if (key == "source") {
         settings.source = value;

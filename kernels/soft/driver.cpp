@@ -96,6 +96,14 @@ void soft_stats(uint64_t out[5]) {
     memcpy(out, all, sizeof all);
 }
 
+// What kernels asked of device memory (loads, their bytes, stores, theirs, atomics), the same of shared memory, barriers
+// of blocks, collectives of warps.
+void soft_traffic(uint64_t out[12]) {
+    const std::lock_guard<std::mutex> hold(lock);
+    static_assert(sizeof traffic == 12 * sizeof(uint64_t), "twelve numbers");
+    memcpy(out, &traffic, sizeof traffic);
+}
+
 // Basic blocks run by the threads of the last launch; gives how many threads it had.
 size_t soft_thread_steps(uint64_t *out, size_t capacity) {
     const std::lock_guard<std::mutex> hold(lock);

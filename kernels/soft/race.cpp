@@ -127,6 +127,7 @@ void touch(uintptr_t at, unsigned bytes, bool writes, bool atomic, bool shared, 
 }
 
 void access(const void *address, size_t bytes, bool writes, bool atomic, const void *code) {
+    traffic_of::access(address, bytes, writes, atomic);
     if (!on || !simt_now) return;
     const auto at = reinterpret_cast<uintptr_t>(address);
     const bool shared = is_shared(at);

@@ -33,7 +33,7 @@ struct Settings {
     size_t memory = size_t(4) << 30;
     int capability = 75;
     size_t shared = 65536;        // most dynamic shared memory that a kernel may opt in to
-    std::string build = "plain";  // how kernels are compiled: plain, asan, race, steps
+    std::string build = "plain";  // how kernels are compiled: plain, asan, race, steps, traffic
     std::string source;           // the text of binary images, which cannot be looked into
     bool refuse_binary = false;
     std::vector<Fault> faults;
@@ -93,6 +93,26 @@ extern Stats stats;
 extern std::vector<uint64_t> thread_steps;
 
 std::string thread_name(const uint3 &thread, const uint3 &block);
+
+// ---- traffic.cpp: loads, stores and atomics of kernels of the build `traffic`, and waits of all, since the device
+// was loaded ----
+
+struct Traffic {
+    // Numbers, and bytes; atomics, and volatile accesses that write, count as atomics alone.
+    struct Of {
+        uint64_t loads, loaded, stores, stored, atomics;
+    };
+    Of device, shared;
+    uint64_t barriers;     // of blocks
+    uint64_t collectives;  // of warps
+};
+extern Traffic traffic;
+
+namespace traffic_of {
+void begin_launch();
+void begin_block(const void *shared, const void *shared_end);
+void access(const void *address, size_t bytes, bool writes, bool atomic);
+}  // namespace traffic_of
 
 // ---- race.cpp: who wrote and read what, and in which order ----
 

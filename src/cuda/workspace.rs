@@ -176,6 +176,12 @@ impl Workspace {
             progress: Vec::new(),
             stream,
         };
+        // Reports are copied to the host for all frames that a launch might do, also those that it has not done.
+        // SAFETY: memory of that size.
+        unsafe {
+            made.stream.fill(made.frames.at, 0, made.frames.bytes as usize)?;
+            made.stream.fill(made.results.at, 0, made.results.bytes as usize)?;
+        }
         made.clean()?;
         Ok(made)
     }

@@ -9,17 +9,40 @@ pub mod soft;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, OnceLock};
 
-/// Root of the repository.
+use koshi::decoder::{BackendChoice, Decoder, DecoderConfig};
+
+/// Root of the repository; `KOSHI_ROOT` where the tests run elsewhere than they were built.
 pub fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    ROOT.get_or_init(|| std::env::var_os("KOSHI_ROOT").unwrap_or(env!("CARGO_MANIFEST_DIR").into()).into())
 }
 
-/// Makes a GPU be there: the software device, unless `KOSHI_TEST_GPU` is 1 and the machine's is meant.
+/// Whether the tests are to take the driver that the machine has (`KOSHI_TEST_GPU=1`).
+pub fn real_gpu() -> bool {
+    std::env::var_os("KOSHI_TEST_GPU").is_some_and(|value| value == "1")
+}
+
+/// Makes a GPU be there: the software device, unless the machine's is meant.
 pub fn gpu() {
-    if std::env::var_os("KOSHI_TEST_GPU").is_none_or(|value| value != "1") {
+    if real_gpu() {
+        hold_gpu();
+    } else {
         soft::load(&with_kernels(""));
     }
+}
+
+/// Keeps the GPU's context and kernels from the first test to the last: a driver takes a good part of a second to
+/// make them anew for each decoder.
+fn hold_gpu() {
+    static HELD: OnceLock<Arc<Decoder>> = OnceLock::new();
+    HELD.get_or_init(|| {
+        let graph = self::graph::source(Some(0), vec![(0.0, vec![])]);
+        let graph = koshi::graph::Graph::from_source(&graph, koshi::graph::Columns::Labels).unwrap();
+        let config = DecoderConfig { backend: BackendChoice::Cuda, num_lanes: 1, ..DecoderConfig::default() };
+        Decoder::new(Arc::new(graph), config).unwrap()
+    });
 }
 
 /// Settings of the software device, and with them where the text is that the library's kernels were

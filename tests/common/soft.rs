@@ -15,6 +15,7 @@ pub struct Soft {
     reset: unsafe extern "C" fn(),
     report: unsafe extern "C" fn() -> *const c_char,
     stats: unsafe extern "C" fn(*mut u64),
+    traffic: unsafe extern "C" fn(*mut u64),
     thread_steps: unsafe extern "C" fn(*mut u64, usize) -> usize,
     memory_used: unsafe extern "C" fn(c_int) -> usize,
 }
@@ -28,6 +29,25 @@ pub struct Stats {
     pub switches: u64,
     pub work: u64,
     pub span: u64,
+}
+
+/// What kernels asked of a memory; counted only with `kernels=traffic`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Accesses {
+    pub loads: u64,
+    pub loaded_bytes: u64,
+    pub stores: u64,
+    pub stored_bytes: u64,
+    pub atomics: u64,
+}
+
+/// What kernels asked of memory since the device was loaded, and what they waited for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    pub device: Accesses,
+    pub shared: Accesses,
+    pub barriers: u64,
+    pub collectives: u64,
 }
 
 /// The folder with libcuda.so and libnvrtc.so; or with only a libcuda.so that lacks the symbol, if one is named.
@@ -53,6 +73,7 @@ pub fn load(settings: &str) -> &'static Soft {
                 reset: symbol(cuda, c"soft_reset"),
                 report: symbol(cuda, c"soft_report"),
                 stats: symbol(cuda, c"soft_stats"),
+                traffic: symbol(cuda, c"soft_traffic"),
                 thread_steps: symbol(cuda, c"soft_thread_steps"),
                 memory_used: symbol(cuda, c"soft_memory_used"),
             }
@@ -107,6 +128,20 @@ impl Soft {
         unsafe { (self.stats)(all.as_mut_ptr()) };
         let [launches, blocks, switches, work, span] = all;
         Stats { launches, blocks, switches, work, span }
+    }
+
+    pub fn traffic(&self) -> Traffic {
+        let mut all = [0; 12];
+        // SAFETY: writes twelve numbers.
+        unsafe { (self.traffic)(all.as_mut_ptr()) };
+        let of = |at: usize| Accesses {
+            loads: all[at],
+            loaded_bytes: all[at + 1],
+            stores: all[at + 2],
+            stored_bytes: all[at + 3],
+            atomics: all[at + 4],
+        };
+        Traffic { device: of(0), shared: of(5), barriers: all[10], collectives: all[11] }
     }
 
     /// Basic blocks that each thread of the last launch ran (with `kernels=steps`), block after block.
