@@ -369,6 +369,71 @@ static void partials(void)
     CHECK(koshi_decoder_free(decoder) == KOSHI_OK);
 }
 
+/* The compact lattice of a call that was determinized while it grew, against that of the whole. */
+static void same_compact(koshi_channel *channel, const koshi_determinize_config *config)
+{
+    koshi_lattice *raw = lattice_of(channel), *whole = NULL, *grown = NULL;
+    koshi_lattice_summary wanted, found;
+    koshi_path *best = NULL, *other = NULL;
+    koshi_error *err = NULL;
+    size_t len = 0, other_len = 0;
+    float beam = 0;
+    CHECK_OK(koshi_lattice_determinize(raw, transitions, config, &whole, NULL, &err), err);
+    CHECK_OK(koshi_channel_compact_lattice(channel, 1, &grown, &beam, &err), err);
+    CHECK(beam == config->beam);
+    CHECK_OK(koshi_lattice_info(whole, &wanted, sizeof wanted, &err), err);
+    CHECK_OK(koshi_lattice_info(grown, &found, sizeof found, &err), err);
+    CHECK(found.is_compact == 1 && found.num_frames == wanted.num_frames && found.num_arcs > 0);
+    CHECK(found.reached_final == wanted.reached_final && found.acoustic_scale == wanted.acoustic_scale);
+    CHECK(fabs(found.best_graph_cost - wanted.best_graph_cost) < 1e-3);
+    CHECK(fabs(found.best_acoustic_cost - wanted.best_acoustic_cost) < 0.1);
+    CHECK_OK(koshi_lattice_best_path(whole, config->acoustic_scale, &best, &err), err);
+    CHECK_OK(koshi_lattice_best_path(grown, config->acoustic_scale, &other, &err), err);
+    CHECK(koshi_path_olabels(best, &len) != NULL && koshi_path_olabels(other, &other_len) != NULL && len == other_len);
+    CHECK(memcmp(koshi_path_olabels(best, NULL), koshi_path_olabels(other, NULL), len * sizeof(int32_t)) == 0);
+    CHECK(koshi_path_free(best) == KOSHI_OK && koshi_path_free(other) == KOSHI_OK);
+    CHECK(koshi_lattice_free(raw) == KOSHI_OK && koshi_lattice_free(whole) == KOSHI_OK);
+    CHECK(koshi_lattice_free(grown) == KOSHI_OK);
+}
+
+static void grows(void)
+{
+    koshi_decoder *decoder = decoder_with(1, 1);
+    koshi_channel *channel = open_channel(decoder);
+    koshi_determinize_config config;
+    koshi_lattice *lattice = NULL;
+    koshi_error *err = NULL;
+    size_t number, frame;
+    CHECK_OK(koshi_determinize_config_init(&config, sizeof config, &err), err);
+    config.beam = 6;
+    CHECK_STATUS(KOSHI_E_STATE, koshi_channel_settle(channel, &err), err);
+    CHECK_STATUS(KOSHI_E_STATE, koshi_channel_compact_lattice(channel, 1, &lattice, NULL, &err), err);
+    CHECK_STATUS(KOSHI_E_CONFIG, koshi_channel_set_determinize(channel, transitions, &config, &err), err);
+    config.acoustic_scale = 0.083333f;
+    config.word_determinize = 0;
+    CHECK_STATUS(KOSHI_E_CONFIG, koshi_channel_set_determinize(channel, transitions, &config, &err), err);
+    config.word_determinize = 1;
+    CHECK_STATUS(KOSHI_E_HANDLE, koshi_channel_set_determinize(NULL, transitions, &config, &err), err);
+    CHECK_STATUS(KOSHI_E_HANDLE, koshi_channel_settle(NULL, &err), err);
+    for (number = 0; number < num_utterances; ++number) {
+        const struct scores *scores = &utterances[number].scores;
+        /* NULL: the same options. */
+        CHECK_OK(koshi_channel_set_determinize(channel, transitions, number % 2 ? NULL : &config, &err), err);
+        CHECK_OK(koshi_channel_begin(channel, &err), err);
+        for (frame = 0; frame < scores->frames; frame += 40) {
+            size_t now = scores->frames - frame < 40 ? scores->frames - frame : 40;
+            push(channel, scores->rows + scores->dim * frame, now, scores->dim);
+            CHECK_OK(koshi_channel_settle(channel, &err), err);
+            if (frame == 120)
+                same_compact(channel, &config);
+        }
+        CHECK_OK(koshi_channel_finish(channel, &err), err);
+        same_compact(channel, &config);
+    }
+    CHECK_STATUS(KOSHI_E_ARGUMENT, koshi_channel_compact_lattice(channel, 1, NULL, NULL, &err), err);
+    CHECK(lattice == NULL && koshi_channel_free(channel) == KOSHI_OK && koshi_decoder_free(decoder) == KOSHI_OK);
+}
+
 int main(void)
 {
     size_t at;
@@ -381,6 +446,7 @@ int main(void)
     tables(1);
     lattices();
     partials();
+    grows();
     for (at = 0; at < num_utterances; ++at) {
         CHECK(koshi_matrix_free(utterances[at].matrix) == KOSHI_OK);
         free(utterances[at].wanted.data);

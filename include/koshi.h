@@ -1535,6 +1535,33 @@ koshi_status koshi_lattice_determinize(const koshi_lattice *lattice,
                                        float *effective_beam,
                                        koshi_error **err);
 
+// Lets the lattice of `channel` be determinized while the utterance grows, this one and those that
+// follow: koshi_channel_settle and koshi_channel_compact_lattice then work. `transitions` may be NULL, and
+// options are those of koshi_lattice_determinize. `config` may be NULL: the defaults, at the decoder's
+// acoustic_scale and with its lattice_beam as beam. Any state; what was settled before is done anew.
+// KOSHI_E_CONFIG where word_determinize is 0 or acoustic_scale is not the decoder's.
+koshi_status koshi_channel_set_determinize(koshi_channel *channel,
+                                           const koshi_transitions *transitions,
+                                           const koshi_determinize_config *config,
+                                           koshi_error **err);
+
+// Determinizes what has become certain of the lattice since the last call, so that little is left for
+// koshi_channel_compact_lattice. To be called from time to time while rows come: each second of speech,
+// say. Results do not depend on it but for paths outside the beam. KOSHI_E_STATE if the channel has not
+// begun, or without koshi_channel_set_determinize.
+koshi_status koshi_channel_settle(koshi_channel *channel, koshi_error **err);
+
+// The compact lattice now, in *lattice: one path for each word sequence of what koshi_channel_lattice gives
+// that lies within the beam, with the costs and transition-ids of its best alignment. Where
+// koshi_channel_settle has been called on the way, the time does not grow with the utterance, but for
+// copying the result. Before finish too. *effective_beam, which may be NULL, and KOSHI_OK_PARTIAL are as for
+// koshi_lattice_determinize. Errors are as for koshi_channel_settle.
+koshi_status koshi_channel_compact_lattice(koshi_channel *channel,
+                                           int32_t use_final,
+                                           koshi_lattice **lattice,
+                                           float *effective_beam,
+                                           koshi_error **err);
+
 // The lattice in raw form, in *raw: an arc for each transition-id of a compact lattice's strings, the
 // word and the costs on the first one. A copy if it is raw already.
 koshi_status koshi_lattice_to_raw(const koshi_lattice *lattice, koshi_lattice **raw, koshi_error **err);

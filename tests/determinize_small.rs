@@ -129,32 +129,6 @@ fn settings_out_of_range_are_refused() {
     }
 }
 
-/// Holds a determinized lattice to the listing of all paths of what it was made from.
-fn check(parts: &Parts, compact: &CompactLattice, config: &DeterminizeConfig, phones: bool) {
-    let scale = f64::from(config.acoustic_scale);
-    let expected = language(parts, scale);
-    compact.validate().unwrap();
-    for state in 0..compact.num_states() as u32 {
-        let words: Vec<i32> = compact.arcs_of(state).iter().map(|arc| arc.olabel).collect();
-        assert!(words.windows(2).all(|two| two[0] < two[1]) && !words.contains(&0), "state {state}: {words:?}");
-    }
-    let paths = written_paths(&parts_of_compact(compact));
-    let found = language(&parts_of_compact(compact), scale);
-    assert_eq!(paths.len(), found.len(), "a word sequence stands there twice");
-    let limit = least(&expected, scale) + f64::from(config.beam);
-    for (words, path) in &expected {
-        if total(path, scale) <= limit {
-            assert_eq!(found.get(words), Some(path), "{words:?}");
-        }
-    }
-    for (words, path) in &found {
-        let truth = expected.get(words).unwrap_or_else(|| panic!("{words:?} is not in the lattice"));
-        assert!(total(path, scale) >= total(truth, scale));
-        // Farther away than the beam, a pass before may have dropped the better alignment.
-        assert!(phones || path == truth, "{words:?}: {path:?}, {truth:?}");
-    }
-}
-
 fn check_all(parts: &Parts, transitions: &Transitions, beam: f32, work: &mut Determinizer) {
     let lattice = RawLattice::from_parts(parts.clone()).unwrap();
     let config = DeterminizeConfig { beam, ..config() };

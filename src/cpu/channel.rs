@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::error::{Error, Result, try_reserve};
 use crate::graph::{Graph, HAS_EPSILONS};
-use crate::lattice::{Path, RawLattice};
+use crate::lattice::{LatticePiece, Path, RawLattice};
 use crate::search::{Emission, History, LaneChannel, Rows, SearchConfig, SearchStats, TimeStart, Token, scale_row};
 
 use super::expand::{Emitters, expand};
@@ -296,6 +296,17 @@ impl LaneChannel for LentChannel {
         let mut scratch = self.scratches.take()?;
         let CpuChannel { shared, history, .. } = &mut self.channel;
         history.lattice(&shared.graph, &shared.config, use_final, &mut scratch.backward)
+    }
+
+    fn piece(&self, from: Option<usize>) -> Result<Option<(usize, LatticePiece)>> {
+        let Shared { graph, config } = &*self.channel.shared;
+        self.channel.history.piece(graph, config, from)
+    }
+
+    fn last_piece(&mut self, from: Option<usize>, use_final: bool) -> Result<(LatticePiece, bool)> {
+        let mut scratch = self.scratches.take()?;
+        let CpuChannel { shared, history, .. } = &mut self.channel;
+        history.last_piece(&shared.graph, &shared.config, from, use_final, &mut scratch.backward)
     }
 
     fn stats(&self) -> SearchStats {

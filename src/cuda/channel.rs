@@ -7,7 +7,7 @@ use super::lanes::Shared;
 use super::layout::{CAPACITY_HELD, EMITTER_WORDS, FrameReport, LINK_WORDS, MAX_ACTIVE_HELD};
 use crate::error::{Error, Result, try_reserve};
 use crate::graph::HAS_EPSILONS;
-use crate::lattice::{Path, RawLattice};
+use crate::lattice::{LatticePiece, Path, RawLattice};
 use crate::search::{History, LaneChannel, LooseLink, Room, SearchStats};
 
 /// The search state of one utterance.
@@ -176,6 +176,15 @@ impl LaneChannel for CudaChannel {
     fn lattice(&mut self, use_final: bool) -> Result<RawLattice> {
         let shared = Arc::clone(&self.shared);
         shared.with_room(|room| self.history.lattice(&shared.graph, &shared.config, use_final, room))
+    }
+
+    fn piece(&self, from: Option<usize>) -> Result<Option<(usize, LatticePiece)>> {
+        self.history.piece(&self.shared.graph, &self.shared.config, from)
+    }
+
+    fn last_piece(&mut self, from: Option<usize>, use_final: bool) -> Result<(LatticePiece, bool)> {
+        let shared = Arc::clone(&self.shared);
+        shared.with_room(|room| self.history.last_piece(&shared.graph, &shared.config, from, use_final, room))
     }
 
     fn stats(&self) -> SearchStats {

@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::cuda::DeviceRows;
 use crate::error::{Error, Result, try_reserve};
-use crate::lattice::{Path, RawLattice};
-use crate::search::{LaneWork, Rows, SearchStats};
+use crate::lattice::{DeterminizeConfig, Determinized, Path, RawLattice};
+use crate::search::{LaneChannel, LaneWork, Rows, SearchStats};
+use crate::table::Transitions;
 
 use super::Decoder;
 use super::backend::BackendChannel;
 use super::decodable::Decodable;
+use super::growing::Growing;
 
 /// Where a channel stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,12 +77,13 @@ pub struct Channel {
     cancelled: Arc<AtomicBool>,
     /// A row on its way from a decodable.
     row: Vec<f32>,
+    growing: Option<Growing>,
 }
 
 impl Channel {
     pub(super) fn new(decoder: Arc<Decoder>, lane: BackendChannel) -> Channel {
         let cancelled = Arc::new(AtomicBool::new(false));
-        Channel { decoder, lane, state: ChannelState::New, failure: None, cancelled, row: Vec::new() }
+        Channel { decoder, lane, state: ChannelState::New, failure: None, cancelled, row: Vec::new(), growing: None }
     }
 
     /// The decoder that made the channel.
@@ -103,6 +106,9 @@ impl Channel {
         self.state = ChannelState::New;
         self.failure = None;
         self.cancelled.store(false, Ordering::Relaxed);
+        if let Some(growing) = &mut self.growing {
+            growing.clear();
+        }
         self.lane.lane_mut().begin()?;
         self.state = ChannelState::Open;
         Ok(())
@@ -264,6 +270,50 @@ impl Channel {
     pub fn lattice(&mut self, use_final: bool) -> Result<RawLattice> {
         self.check_begun()?;
         self.lane.lane_mut().lattice(use_final)
+    }
+
+    /// Lets the lattice be determinized while the utterance grows, for this one and those that
+    /// follow: [`Channel::settle`] and [`Channel::compact_lattice`] then work. Options are those of
+    /// [`RawLattice::determinize`]; [`Error::Config`] where `word_determinize` is not set, or
+    /// `acoustic_scale` is not the decoder's. Any state.
+    pub fn set_determinize(&mut self, transitions: Option<Arc<Transitions>>, config: &DeterminizeConfig) -> Result<()> {
+        self.growing = Some(Growing::new(transitions, config, &self.decoder.config().search)?);
+        Ok(())
+    }
+
+    /// What [`Channel::set_determinize`] was last given.
+    pub fn determinize_config(&self) -> Option<&DeterminizeConfig> {
+        self.growing.as_ref().map(|growing| &growing.config)
+    }
+
+    fn growing(&mut self) -> Result<(&mut Growing, &mut dyn LaneChannel)> {
+        self.check_begun()?;
+        match &mut self.growing {
+            Some(growing) => Ok((growing, self.lane.lane_mut())),
+            None => Err(Error::State("no determinization has been set".into())),
+        }
+    }
+
+    /// Determinizes what has become certain since the last call. To be called from time to time,
+    /// so that little is left for [`Channel::compact_lattice`]: every second of speech, say.
+    pub fn settle(&mut self) -> Result<()> {
+        let (growing, lane) = self.growing()?;
+        growing.settle(lane)
+    }
+
+    /// The compact lattice now: the lattice of [`Channel::lattice`], determinized. What was
+    /// settled is not determinized again, so the time does not grow with the utterance (but
+    /// for the time to copy the result). Before `finish` too.
+    pub fn compact_lattice(&mut self, use_final: bool) -> Result<Determinized> {
+        let (growing, lane) = self.growing()?;
+        let mut found = growing.lattice(lane, use_final)?;
+        found.lattice.num_frames = self.num_frames().min(u64::from(u32::MAX)) as u32;
+        Ok(found)
+    }
+
+    /// Links of the lattice that the last call of [`Channel::compact_lattice`] determinized.
+    pub fn links_of_last_call(&self) -> usize {
+        self.growing.as_ref().map_or(0, Growing::links_of_last_call)
     }
 
     /// Counts since `begin`.

@@ -4,6 +4,7 @@ mod backend;
 mod channel;
 mod config;
 mod decodable;
+mod growing;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

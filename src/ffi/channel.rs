@@ -80,7 +80,7 @@ unsafe impl Grows for koshi_search_stats {
     }
 }
 
-fn object(channel: *const koshi_channel) -> Result<Arc<ChannelObject>> {
+pub(super) fn object(channel: *const koshi_channel) -> Result<Arc<ChannelObject>> {
     registry::get(channel, "channel")
 }
 

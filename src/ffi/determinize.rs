@@ -57,6 +57,18 @@ unsafe impl Grows for koshi_determinize_config {
 }
 
 impl koshi_determinize_config {
+    /// The options at `config`, none if it is null.
+    ///
+    /// # Safety
+    /// As for [`config::read`].
+    pub(super) unsafe fn read(config: *const koshi_determinize_config) -> Result<Option<DeterminizeConfig>> {
+        if config.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { config::read(config, "config") }?.config().map(Some)
+    }
+
     /// The options as the library takes them; it checks the ranges.
     fn config(&self) -> Result<DeterminizeConfig> {
         config::reserved(self.reserved, "config")?;
@@ -106,15 +118,9 @@ pub unsafe extern "C" fn koshi_lattice_determinize(
 ) -> koshi_status {
     guard::call(err, || {
         let lattice = registry::get(lattice, "lattice")?;
-        let transitions = match transitions.is_null() {
-            true => None,
-            false => Some(registry::get(transitions, "transitions")?),
-        };
-        let config = match config.is_null() {
-            true => DeterminizeConfig::default(),
-            // SAFETY: the header's promise on structs.
-            false => unsafe { config::read(config, "config") }?.config()?,
-        };
+        let transitions = registry::get_optional(transitions, "transitions")?;
+        // SAFETY: the header's promise on structs.
+        let config = unsafe { koshi_determinize_config::read(config) }?.unwrap_or_default();
         // SAFETY: the header's promise on results.
         let (out, beam) =
             unsafe { (arg::out(determinized, "determinized")?, arg::out_optional(effective_beam, "effective_beam")?) };

@@ -50,6 +50,8 @@ mod lattice;
 
 mod determinize;
 
+mod growing;
+
 mod lattice_form;
 
 mod lattice_text;
@@ -113,6 +115,7 @@ pub use self::egs_repository::*;
 pub use self::egs_tables::*;
 pub use self::error::*;
 pub use self::graph::*;
+pub use self::growing::*;
 pub use self::hypotheses::*;
 pub use self::language_model::*;
 pub use self::lattice::*;

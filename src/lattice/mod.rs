@@ -29,7 +29,9 @@ mod weight;
 
 pub use align::{AlignLexicon, AlignOutcome, Aligned, BoundaryOptions, LexiconOptions, PhoneKind, WordBoundary};
 pub use compact::CompactLattice;
-pub use determinize::{DeterminizeConfig, Determinized, Determinizer};
+pub use determinize::{
+    DeterminizeConfig, Determinized, Determinizer, Exit, Exits, IncrementalDeterminizer, LatticePiece,
+};
 pub use file::{CompactLatticeHolder, LatticeHolder, RawLatticeHolder, StoredLattice, StoredLatticeHolder};
 pub use form::Lattice;
 pub use json::WordsJson;

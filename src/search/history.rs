@@ -4,7 +4,7 @@
 
 use crate::error::{Result, try_reserve};
 use crate::graph::{Graph, HAS_EPSILONS};
-use crate::lattice::{Path, RawLattice};
+use crate::lattice::{LatticePiece, Path, RawLattice};
 
 use parking_lot::Mutex;
 
@@ -25,6 +25,12 @@ const MOST_SCORES: usize = 1 << 20;
 /// Times before which a window is not full: with fewer, the backward pass would see too little
 /// of the future to drop much.
 const LEAST_TIMES: usize = 8;
+
+/// Frames of a piece for incremental determinization.
+const PIECE: usize = 50;
+/// Frames behind a piece by which it is pruned: with fewer, more of it would turn out to lie too
+/// far above the best path later.
+const AHEAD: usize = 25;
 
 /// Tokens and links of an utterance so far. Places of tokens are raw in the windows, and places
 /// of the trace before them.
@@ -122,16 +128,17 @@ impl History {
         self.last_time().is_none_or(|last| last == 0)
     }
 
-    /// The lattice, by moving everything to the trace and cutting it back afterwards.
-    pub fn lattice(
+    /// What `read` makes of the trace with everything moved to it, and of the ends of its last
+    /// time. The trace is cut back afterwards.
+    fn with_whole_trace<T>(
         &mut self,
         graph: &Graph,
         config: &SearchConfig,
         use_final: bool,
         room: &mut Room,
-    ) -> Result<RawLattice> {
+        read: impl FnOnce(&Trace, &Ends) -> Result<T>,
+    ) -> Result<T> {
         let ends = Ends::new(self.last_tokens(), graph, use_final)?;
-        let no_frames = self.no_frames();
         let mark = self.trace.mark();
         let mut boundary = Vec::new();
         try_reserve(&mut boundary, self.boundary.len(), "boundary")?;
@@ -139,13 +146,27 @@ impl History {
         let windows = Windows { older: &self.older, younger: &self.younger };
         let keep = windows.num_times();
         let moved = move_to_trace(graph, windows, keep, config.lattice_beam, room, &mut boundary, &mut self.trace);
-        let lattice = moved.and_then(|()| {
+        let answer = moved.and_then(|()| {
             // From places in the window to places in the trace.
             let sorted = ends.reordered(&boundary)?;
-            self.trace.lattice(graph, &sorted, config.lattice_beam, config.acoustic_scale)
+            read(&self.trace, &sorted)
         });
         self.trace.cut_back(mark);
-        let lattice = lattice?;
+        answer
+    }
+
+    /// The lattice now.
+    pub fn lattice(
+        &mut self,
+        graph: &Graph,
+        config: &SearchConfig,
+        use_final: bool,
+        room: &mut Room,
+    ) -> Result<RawLattice> {
+        let no_frames = self.no_frames();
+        let lattice = self.with_whole_trace(graph, config, use_final, room, |trace, ends| {
+            trace.lattice(graph, ends, config.lattice_beam, config.acoustic_scale)
+        })?;
         if use_final && no_frames && !lattice.reached_final {
             return Ok(RawLattice::empty(config.acoustic_scale));
         }
@@ -154,6 +175,41 @@ impl History {
 
     fn links<'a>(&'a self, graph: &'a Graph) -> Links<'a> {
         Links { graph, trace: &self.trace, boundary: &self.boundary, windows: self.windows() }
+    }
+
+    /// The next piece for incremental determinization behind time `from`, or from the start, and
+    /// the time where it ends; `None` before enough of the trace is closed.
+    pub fn piece(
+        &self,
+        graph: &Graph,
+        config: &SearchConfig,
+        from: Option<usize>,
+    ) -> Result<Option<(usize, LatticePiece)>> {
+        let to = from.unwrap_or(0) + PIECE;
+        if to + AHEAD >= self.trace.num_times() {
+            return Ok(None);
+        }
+        let piece = self.trace.piece(graph, from, to, AHEAD, config.lattice_beam)?;
+        Ok(Some((to, piece)))
+    }
+
+    /// The piece behind time `from`, or from the start, up to now, and whether it ends in finals.
+    pub fn last_piece(
+        &mut self,
+        graph: &Graph,
+        config: &SearchConfig,
+        from: Option<usize>,
+        use_final: bool,
+        room: &mut Room,
+    ) -> Result<(LatticePiece, bool)> {
+        let no_frames = self.no_frames();
+        let (piece, reached_final) = self.with_whole_trace(graph, config, use_final, room, |trace, ends| {
+            Ok((trace.last_piece(graph, from, ends, config.lattice_beam)?, ends.reached_final))
+        })?;
+        if use_final && no_frames && !reached_final {
+            return Ok((LatticePiece::default(), false));
+        }
+        Ok((piece, reached_final))
     }
 
     /// The best path now, to a final state if asked for and reached.

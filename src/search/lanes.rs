@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use crate::error::Result;
-use crate::lattice::{Path, RawLattice};
+use crate::lattice::{LatticePiece, Path, RawLattice};
 
 use super::{Rows, SearchStats};
 
@@ -28,6 +28,11 @@ pub trait LaneChannel: Send {
     fn partial(&self, from: usize) -> Result<(Path, usize)>;
     /// The raw lattice now.
     fn lattice(&mut self, use_final: bool) -> Result<RawLattice>;
+    /// The next piece of the lattice behind time `from`, or from the start, for incremental
+    /// determinization, and the time where it ends; `None` before it can be told.
+    fn piece(&self, from: Option<usize>) -> Result<Option<(usize, LatticePiece)>>;
+    /// The piece behind time `from`, or from the start, up to now, and whether it ends in finals.
+    fn last_piece(&mut self, from: Option<usize>, use_final: bool) -> Result<(LatticePiece, bool)>;
     /// Counts since `begin`.
     fn stats(&self) -> SearchStats;
 }

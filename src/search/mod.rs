@@ -18,6 +18,7 @@ mod phrases;
 mod rows;
 mod stable;
 mod stats;
+mod stretch;
 mod trace;
 mod window;
 

@@ -1,15 +1,10 @@
-//! The trace: surviving tokens and links of all times that are closed, and the backward
-//! pass that turns it into a raw lattice.
+//! The trace: surviving tokens and links of all times that are closed.
 //!
 //! Tokens of a time stand in canonical order (level, then graph state); links of a time are
 //! those that lead to its tokens, by (destination, index of the graph arc in the file). The
 //! lattice follows that order, so it does not depend on how the search went about its work.
 
-use crate::error::{Error, Result, try_filled, try_reserve};
-use crate::graph::Graph;
-use crate::lattice::{LatticeArc, LatticeWeight, RawLattice};
-
-use super::ends::Ends;
+use crate::error::{Result, try_reserve};
 
 /// Set in [`TraceLink::src`] when the source is a token of the same time.
 pub const EPSILON: u32 = 1 << 31;
@@ -120,7 +115,7 @@ impl Trace {
 
     /// State ids of the tokens of `time`.
     pub fn states_at(&self, time: usize) -> &[u32] {
-        &self.states[self.starts[time].tokens..self.end_of(time).tokens]
+        &self.states[self.tokens_at(time)]
     }
 
     /// Links into the tokens of `time`.
@@ -140,25 +135,37 @@ impl Trace {
         self.starts.get(time + 1).copied().unwrap_or(end)
     }
 
-    /// Extra cost of every token above the best path, from the end values `ends` of the tokens
-    /// of the last time; `+inf` where it passes `lattice_beam`. A plain walk backwards: when a
-    /// token is reached as a destination, all links that leave it have been seen.
-    fn extras(&self, ends: impl Iterator<Item = f32>, lattice_beam: f32, extras: &mut Vec<f32>) -> Result<()> {
+    /// Extra cost above the best path of every token of the times from `from` to `to`, from the end
+    /// values `ends` of the tokens of time `to`; `+inf` where it passes `lattice_beam`. A plain walk
+    /// backwards: when a token is reached as a destination, all links that leave it have been seen.
+    pub(super) fn extras(
+        &self,
+        from: usize,
+        to: usize,
+        ends: impl Iterator<Item = f32>,
+        lattice_beam: f32,
+        extras: &mut Vec<f32>,
+    ) -> Result<()> {
         extras.clear();
-        try_reserve(extras, self.states.len(), "extra costs")?;
-        extras.resize(self.states.len(), f32::INFINITY);
-        let Some(last) = self.starts.last() else { return Ok(()) };
-        for (extra, end) in extras[last.tokens..].iter_mut().zip(ends) {
+        if to >= self.starts.len() {
+            return Ok(());
+        }
+        let first = self.starts[from].tokens;
+        let count = self.end_of(to).tokens - first;
+        try_reserve(extras, count, "extra costs")?;
+        extras.resize(count, f32::INFINITY);
+        for (extra, end) in extras[self.starts[to].tokens - first..].iter_mut().zip(ends) {
             *extra = if end <= lattice_beam { end } else { f32::INFINITY };
         }
-        for time in (0..self.starts.len()).rev() {
-            let here = self.starts[time].tokens;
-            let before = if time > 0 { self.starts[time - 1].tokens } else { 0 };
+        for time in (from..=to).rev() {
+            let here = self.starts[time].tokens - first;
+            let before = (time > from).then(|| self.starts[time - 1].tokens - first);
             for link in self.links_at(time).iter().rev() {
                 let sum = link.extra + extras[here + link.dst as usize];
-                if sum <= lattice_beam {
-                    let extra = &mut extras[source(link, here, before)];
-                    *extra = extra.min(sum);
+                if sum <= lattice_beam
+                    && let Some(source) = source(link, here, before)
+                {
+                    extras[source] = extras[source].min(sum);
                 }
             }
         }
@@ -181,7 +188,7 @@ impl Trace {
 
     fn prune(&mut self, lattice_beam: f32, room: &mut Room) -> Result<()> {
         let Room { extras, places, places_before } = room;
-        self.extras(std::iter::repeat(0.0), lattice_beam, extras)?;
+        self.extras(0, self.starts.len().saturating_sub(1), std::iter::repeat(0.0), lattice_beam, extras)?;
         // All memory first: from here on the trace changes in place.
         let most = (0..self.starts.len()).map(|time| self.states_at(time).len()).max().unwrap_or(0);
         for list in [&mut *places, &mut *places_before] {
@@ -223,92 +230,17 @@ impl Trace {
         Ok(())
     }
 
-    /// The raw lattice with the given ends, one for each token of the last time.
-    pub fn lattice(&self, graph: &Graph, ends: &Ends, lattice_beam: f32, acoustic_scale: f32) -> Result<RawLattice> {
-        let mut extras = Vec::new();
-        self.extras(ends.extras.iter().copied(), lattice_beam, &mut extras)?;
-        let alive = |token: usize| extras[token] <= lattice_beam;
-
-        // Lattice states in token order, which is canonical.
-        let mut state_of: Vec<u32> = Vec::new();
-        try_reserve(&mut state_of, extras.len(), "lattice states")?;
-        let mut num_states = 0u32;
-        for &extra in &extras {
-            state_of.push(num_states);
-            num_states += u32::from(extra <= lattice_beam);
-        }
-        let too_large = || Error::Limit("the lattice has more than 2^32 arcs".into());
-
-        // Arcs grouped by source: links come by (dst, file arc), and counting keeps that order.
-        let mut offsets = try_filled(0u32, num_states as usize + 1, "lattice states")?;
-        let mut num_arcs = 0u32;
-        self.each_survivor(&extras, lattice_beam, |_, src, _| {
-            offsets[state_of[src] as usize + 1] += 1;
-            num_arcs = num_arcs.checked_add(1).ok_or_else(too_large)?;
-            Ok(())
-        })?;
-        for state in 1..offsets.len() {
-            offsets[state] += offsets[state - 1];
-        }
-        let mut next_arc = Vec::new();
-        try_reserve(&mut next_arc, offsets.len(), "lattice states")?;
-        next_arc.extend_from_slice(&offsets);
-        let blank = LatticeArc { next: 0, ilabel: 0, olabel: 0, weight: LatticeWeight::ONE };
-        let mut arcs = try_filled(blank, num_arcs as usize, "lattice arcs")?;
-        self.each_survivor(&extras, lattice_beam, |link, src, dst| {
-            let state = graph.state(self.states[src]);
-            let slot = &mut next_arc[state_of[src] as usize];
-            arcs[*slot as usize] = LatticeArc {
-                next: state_of[dst],
-                ilabel: graph.ilabel(link.arc),
-                olabel: graph.olabel(link.arc),
-                weight: LatticeWeight { graph: state.weight(link.arc), acoustic: link.acoustic },
-            };
-            *slot += 1;
-            Ok(())
-        })?;
-
-        let mut finals = try_filled(LatticeWeight::ZERO, num_states as usize, "lattice states")?;
-        if let Some(last) = self.starts.last() {
-            for (place, (&extra, &graph)) in ends.extras.iter().zip(&ends.final_costs).enumerate() {
-                if extra <= lattice_beam {
-                    finals[state_of[last.tokens + place] as usize] = LatticeWeight { graph, acoustic: 0.0 };
-                }
-            }
-        }
-        let mut times = Vec::new();
-        try_reserve(&mut times, num_states as usize, "lattice states")?;
-        for time in 0..self.starts.len() {
-            let tokens = self.starts[time].tokens..self.end_of(time).tokens;
-            times.extend(tokens.filter(|&token| alive(token)).map(|_| time as u32));
-        }
-        let num_frames = self.starts.len().saturating_sub(1) as u32;
-        Ok(RawLattice { arcs, offsets, finals, times, acoustic_scale, num_frames, reached_final: ends.reached_final })
-    }
-
-    /// Calls `visit(link, src, dst)` with token indices for each surviving link, in trace order.
-    fn each_survivor(
-        &self,
-        extras: &[f32],
-        lattice_beam: f32,
-        mut visit: impl FnMut(&TraceLink, usize, usize) -> Result<()>,
-    ) -> Result<()> {
-        let mut before = 0;
-        for time in 0..self.starts.len() {
-            let here = self.starts[time].tokens;
-            for link in self.links_at(time) {
-                let dst = here + link.dst as usize;
-                if link.extra + extras[dst] <= lattice_beam {
-                    visit(link, source(link, here, before), dst)?;
-                }
-            }
-            before = here;
-        }
-        Ok(())
+    /// Index of the first token of a time, and of the first behind it.
+    pub(super) fn tokens_at(&self, time: usize) -> std::ops::Range<usize> {
+        self.starts[time].tokens..self.end_of(time).tokens
     }
 }
 
-/// Token index of a link's source: tokens of its time start at `here`, those of the time before at `before`.
-fn source(link: &TraceLink, here: usize, before: usize) -> usize {
-    if link.src & EPSILON != 0 { here + (link.src & !EPSILON) as usize } else { before + link.src as usize }
+/// Index of a link's source: tokens of its time start at `here`, those of the time before at
+/// `before`, if that is there.
+pub(super) fn source(link: &TraceLink, here: usize, before: Option<usize>) -> Option<usize> {
+    match link.src & EPSILON {
+        0 => before.map(|before| before + link.src as usize),
+        _ => Some(here + (link.src & !EPSILON) as usize),
+    }
 }

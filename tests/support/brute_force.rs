@@ -5,10 +5,10 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use koshi::lattice::{LatticeArc, LatticeWeight, Parts};
+use koshi::lattice::{CompactLattice, DeterminizeConfig, LatticeArc, LatticeWeight, Parts};
 use koshi::table::{Input, Transitions};
 
-use crate::small_lattices::{WrittenPath, walks};
+use crate::small_lattices::{WrittenPath, parts_of_compact, walks, written_paths};
 
 /// Words, and the best path that has them.
 pub type Language = BTreeMap<Vec<i32>, WrittenPath>;
@@ -42,6 +42,33 @@ pub fn language(parts: &Parts, scale: f64) -> Language {
 /// The least total of all.
 pub fn least(language: &Language, scale: f64) -> f64 {
     language.values().map(|path| total(path, scale)).fold(f64::INFINITY, f64::min)
+}
+
+/// Holds a determinized lattice to the listing of all paths of what it was made from. With
+/// `several_passes` alignments farther away than the beam need not be the best ones.
+pub fn check(parts: &Parts, compact: &CompactLattice, config: &DeterminizeConfig, several_passes: bool) {
+    let scale = f64::from(config.acoustic_scale);
+    let expected = language(parts, scale);
+    compact.validate().unwrap();
+    for state in 0..compact.num_states() as u32 {
+        let words: Vec<i32> = compact.arcs_of(state).iter().map(|arc| arc.olabel).collect();
+        assert!(words.windows(2).all(|two| two[0] < two[1]) && !words.contains(&0), "state {state}: {words:?}");
+    }
+    let paths = written_paths(&parts_of_compact(compact));
+    let found = language(&parts_of_compact(compact), scale);
+    assert_eq!(paths.len(), found.len(), "a word sequence stands there twice");
+    let limit = least(&expected, scale) + f64::from(config.beam);
+    for (words, path) in &expected {
+        if total(path, scale) <= limit {
+            assert_eq!(found.get(words), Some(path), "{words:?}");
+        }
+    }
+    for (words, path) in &found {
+        let truth = expected.get(words).unwrap_or_else(|| panic!("{words:?} is not in the lattice"));
+        assert!(total(path, scale) >= total(truth, scale));
+        // Farther away than the beam, a pass before may have dropped the better alignment.
+        assert!(several_passes || path == truth, "{words:?}: {path:?}, {truth:?}");
+    }
 }
 
 /// Numbers that look random and are the same each time.

@@ -12,18 +12,24 @@
 mod arena;
 mod closure;
 mod collect;
+mod compose;
 mod config;
 pub(super) mod costs;
 mod frontier;
+mod incremental;
 pub(super) mod index;
 mod pass;
 mod phones;
+mod piece;
 mod retry;
 mod segments;
+mod settled;
 mod source;
 mod subset;
 
 pub use config::DeterminizeConfig;
+pub use incremental::IncrementalDeterminizer;
+pub use piece::{Exit, Exits, LatticePiece};
 
 use crate::error::Result;
 use crate::table::Transitions;
@@ -31,7 +37,7 @@ use crate::table::Transitions;
 use super::{CompactLattice, Lattice, RawLattice};
 use pass::{Limits, Work};
 use phones::RawSource;
-use retry::determinize;
+use retry::{Keep, determinize};
 use segments::{SegmentSource, Segments};
 
 /// What a determinization gives.
@@ -62,27 +68,22 @@ impl Determinizer {
         config.check()?;
         let phones = transitions.filter(|_| config.phone_determinize);
         let source = RawSource::new(lattice, phones)?;
-        let limits = Limits {
-            beam: f64::from(config.beam),
-            scale: f64::from(config.acoustic_scale),
-            delta: f64::from(config.delta),
-            max_mem: config.max_mem,
-        };
+        let limits = Limits::of(config);
         let (mut compact, effective) = match (phones.is_some(), config.word_determinize) {
             (false, false) => (lattice.to_compact()?, limits.beam),
             (false, true) => {
-                let (segments, effective) = determinize(&source, &limits, &mut self.work)?;
+                let (segments, effective) = determinize(&source, &limits, Keep::BestPath, &mut self.work)?;
                 (segments.into_compact(limits.scale)?, effective)
             }
             (true, false) => {
-                let (segments, effective) = determinize(&source, &limits, &mut self.work)?;
+                let (segments, effective) = determinize(&source, &limits, Keep::BestPath, &mut self.work)?;
                 (joined(segments, limits.scale)?, effective)
             }
             (true, true) => {
-                let (segments, first) = determinize(&source, &limits, &mut self.work)?;
+                let (segments, first) = determinize(&source, &limits, Keep::BestPath, &mut self.work)?;
                 drop(source);
-                let source = SegmentSource(segments.with_plain_ends()?);
-                let (segments, second) = determinize(&source, &limits, &mut self.work)?;
+                let source = SegmentSource::of_words(segments.with_plain_ends()?);
+                let (segments, second) = determinize(&source, &limits, Keep::BestPath, &mut self.work)?;
                 (segments.into_compact(limits.scale)?, first.min(second))
             }
         };

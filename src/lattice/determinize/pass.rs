@@ -13,6 +13,7 @@ use crate::error::{Error, Result, try_reserve};
 
 use super::arena::{Arena, ROOT, Tail};
 use super::closure::Closure;
+use super::config::DeterminizeConfig;
 use super::costs::Costs;
 use super::index::Index;
 use super::source::Source;
@@ -26,6 +27,17 @@ pub(super) struct Limits {
     pub delta: f64,
     /// Bytes that may be held; 0 for no cap.
     pub max_mem: u64,
+}
+
+impl Limits {
+    pub fn of(config: &DeterminizeConfig) -> Limits {
+        Limits {
+            beam: f64::from(config.beam),
+            scale: f64::from(config.acoustic_scale),
+            delta: f64::from(config.delta),
+            max_mem: config.max_mem,
+        }
+    }
 }
 
 /// A state of the result.

@@ -74,19 +74,21 @@ fn phones_of(lattice: &RawLattice, transitions: &Transitions) -> Result<Vec<i32>
     // Arcs of the start have none.
     let first = lattice.arc_range(0).end;
     for (arc, (LatticeArc { ilabel: id, .. }, begins)) in lattice.arcs.iter().zip(&mut phones).enumerate().skip(first) {
-        let id = *id;
-        if id == 0 {
-            continue;
-        }
-        let (Some(phone), Some(state)) = (transitions.phone(id), transitions.hmm_state(id)) else {
-            let most = transitions.num_ids();
-            return Err(Error::Argument(format!("lattice: arc {arc} has transition-id {id}; the model has {most}")));
-        };
-        if state == 0 && !transitions.is_self_loop(id) {
-            *begins = phone;
-        }
+        *begins = phone_that_begins(transitions, *id, arc)?;
     }
     Ok(phones)
+}
+
+/// The phone that begins on arc number `arc` with transition-id `id`, 0 for none.
+pub(super) fn phone_that_begins(transitions: &Transitions, id: i32, arc: usize) -> Result<i32> {
+    if id == 0 {
+        return Ok(0);
+    }
+    let (Some(phone), Some(state)) = (transitions.phone(id), transitions.hmm_state(id)) else {
+        let most = transitions.num_ids();
+        return Err(Error::Argument(format!("lattice: arc {arc} has transition-id {id}; the model has {most}")));
+    };
+    Ok(if state == 0 && !transitions.is_self_loop(id) { phone } else { 0 })
 }
 
 impl Source for RawSource<'_> {

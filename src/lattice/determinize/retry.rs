@@ -6,6 +6,7 @@ use crate::error::{Result, try_filled};
 
 use super::arena::{Arena, ROOT};
 use super::collect::segments;
+use super::compose::QUANTUM;
 use super::costs::Costs;
 use super::pass::{Limits, Work, run};
 use super::segments::Segments;
@@ -18,13 +19,30 @@ const MOST_ATTEMPTS: usize = 10;
 /// not taken; the source is pruned and determinized again.
 const LEAST_SHARE: f64 = 0.5;
 
+/// What stays in a result however little memory there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keep {
+    /// The best path.
+    BestPath,
+    /// The best path to each link with a label from this one on: where the lattice will go on.
+    BestPathTo(u32),
+}
+
+/// How much of a beam is too little to hold the best paths to all exits, whose costs are rounded.
+const NO_BEAM: f64 = 4.0 * QUANTUM;
+
 /// Determinizes within the limits; gives the lattice and the beam within which it is whole.
 ///
 /// Kaldi's rule (`DeterminizeLatticePruned`): where the effective beam e falls below half of
 /// the beam b, the source is pruned to the beam `max(b / 2, sqrt(b * e))` and tried again, up
-/// to ten times in all. Kaldi may end with an empty lattice then; here the best path stays.
-pub(super) fn determinize<S: Source>(source: &S, limits: &Limits, work: &mut Work) -> Result<(Segments, f64)> {
-    let mut limits = *limits;
+/// to ten times in all. Kaldi may end with an empty lattice then; here what `keep` says stays.
+pub(super) fn determinize<S: Source>(
+    source: &S,
+    whole: &Limits,
+    keep: Keep,
+    work: &mut Work,
+) -> Result<(Segments, f64)> {
+    let mut limits = *whole;
     let mut pruned: Option<S> = None;
     for attempt in 1.. {
         let effective = run(pruned.as_ref().unwrap_or(source), &limits, work)?;
@@ -33,7 +51,11 @@ pub(super) fn determinize<S: Source>(source: &S, limits: &Limits, work: &mut Wor
             let found = segments(work)?;
             // A pass that was cut short may have ended a worse path and not yet the best one.
             let best = work.best().unwrap_or(f64::INFINITY);
-            if effective == limits.beam || found.best(limits.scale)? <= best + 1e-9 * (1.0 + best.abs()) {
+            let has_best = match keep {
+                Keep::BestPath => found.best(limits.scale)? <= best + 1e-9 * (1.0 + best.abs()),
+                Keep::BestPathTo(_) => effective > NO_BEAM,
+            };
+            if effective == limits.beam || has_best {
                 return Ok((found, effective));
             }
             break;
@@ -41,8 +63,9 @@ pub(super) fn determinize<S: Source>(source: &S, limits: &Limits, work: &mut Wor
         limits.beam = (limits.beam * effective).sqrt().max(limits.beam * 0.5);
         pruned = Some(prune(pruned.as_ref().unwrap_or(source), &limits)?);
     }
-    let best = best_path(source, limits.scale, &mut work.arena)?;
-    run(&best, &Limits { max_mem: 0, beam: 0.0, ..limits }, work)?;
+    let best = best_paths(source, limits.scale, keep, &mut work.arena)?;
+    let beam = if keep == Keep::BestPath { 0.0 } else { whole.beam };
+    run(&best, &Limits { max_mem: 0, beam, ..limits }, work)?;
     Ok((segments(work)?, 0.0))
 }
 
@@ -107,8 +130,8 @@ struct Way {
     link: u32,
 }
 
-/// The best path alone: the one that determinization at any beam would keep for its words.
-fn best_path<S: Source>(source: &S, scale: f64, arena: &mut Arena) -> Result<S> {
+/// The best paths alone: those that determinization at any beam would keep for their words.
+fn best_paths<S: Source>(source: &S, scale: f64, keep: Keep, arena: &mut Arena) -> Result<S> {
     arena.clear();
     let states = source.num_states();
     let mut ways: Vec<Option<Way>> = try_filled(None, states, "determinization: best path")?;
@@ -141,7 +164,14 @@ fn best_path<S: Source>(source: &S, scale: f64, arena: &mut Arena) -> Result<S> 
     }
     let mut links = try_filled(false, source.num_links(), "determinization: best path")?;
     let mut ends = try_filled(false, states, "determinization: best path")?;
-    if let Some((_, _, last)) = best {
+    if let Keep::BestPathTo(first) = keep {
+        // The best way to each state is a tree; the labels from `first` on lead out of it.
+        ways.iter().flatten().skip(1).for_each(|way| links[way.link as usize] = true);
+        let leads_out =
+            |link: &usize| matches!(source.link(*link as u32).label, label if label & 1 == 1 && label >= first);
+        (0..source.num_links()).filter(leads_out).for_each(|link| links[link] = true);
+        ends.iter_mut().enumerate().for_each(|(state, end)| *end = source.last(state as u32).is_some());
+    } else if let Some((_, _, last)) = best {
         ends[last as usize] = true;
         let mut state = last;
         while let Some(Way { from, link, .. }) = ways[state as usize].filter(|_| state != 0) {

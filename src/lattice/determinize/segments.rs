@@ -59,6 +59,20 @@ impl Segments {
         Ok(Span { from: from as u32, len: len as u32 })
     }
 
+    /// Adds a string.
+    pub fn push_string(&mut self, string: &[i32]) -> Result<Span> {
+        self.push_strings([string, &[]])
+    }
+
+    /// Adds the string that is one after another.
+    pub fn push_strings(&mut self, [head, rest]: [&[i32]; 2]) -> Result<Span> {
+        let span = self.reserve_string(head.len() + rest.len())?;
+        let (place, behind) = self.labels[span.from as usize..].split_at_mut(head.len());
+        place.copy_from_slice(head);
+        behind.copy_from_slice(rest);
+        Ok(span)
+    }
+
     /// The lattice in which ending costs no string: an end with a string becomes a link
     /// without a label to a state of its own, behind all others.
     pub fn with_plain_ends(mut self) -> Result<Segments> {
@@ -150,33 +164,45 @@ impl Segments {
     }
 }
 
-/// Segments as the source of the next pass: labels of phones are none, ends have no strings.
-pub(super) struct SegmentSource(pub Segments);
+/// Segments as the source of a pass; ends have no strings.
+pub(super) struct SegmentSource {
+    pub segments: Segments,
+    /// Labels of phones up to this one count as none.
+    pub hidden: u32,
+}
+
+impl SegmentSource {
+    /// Without the labels of all phones.
+    pub fn of_words(segments: Segments) -> SegmentSource {
+        SegmentSource { segments, hidden: u32::MAX }
+    }
+}
 
 impl Source for SegmentSource {
     fn num_states(&self) -> usize {
-        self.0.ends.len()
+        self.segments.ends.len()
     }
 
     fn num_links(&self) -> usize {
-        self.0.segments.len()
+        self.segments.segments.len()
     }
 
     fn links(&self, state: u32) -> Range<u32> {
-        self.0.offsets[state as usize]..self.0.offsets[state as usize + 1]
+        self.segments.offsets[state as usize]..self.segments.offsets[state as usize + 1]
     }
 
     fn link(&self, link: u32) -> Link {
-        let Segment { next, label, costs, .. } = self.0.segments[link as usize];
-        Link { next, label: if label & 1 == 1 { 0 } else { label }, costs }
+        let Segment { next, label, costs, .. } = self.segments.segments[link as usize];
+        let hidden = label & 1 == 1 && label <= self.hidden;
+        Link { next, label: if hidden { 0 } else { label }, costs }
     }
 
     fn string(&self, link: u32) -> &[i32] {
-        self.0.string(self.0.segments[link as usize].string)
+        self.segments.string(self.segments.segments[link as usize].string)
     }
 
     fn last(&self, state: u32) -> Option<Costs> {
-        self.0.ends[state as usize].map(|end| end.costs)
+        self.segments.ends[state as usize].map(|end| end.costs)
     }
 
     fn rank(&self, state: u32) -> u64 {
@@ -184,15 +210,14 @@ impl Source for SegmentSource {
     }
 
     fn filtered(&self, links: &[bool], ends: &[bool]) -> Result<Self> {
-        let all = &self.0;
+        let all = &self.segments;
         let mut kept = Segments { offsets: vec![0], ..Segments::default() };
         kept.ends = try_filled(None, all.ends.len(), "determinization: pruning")?;
         try_reserve(&mut kept.offsets, all.ends.len(), "determinization: pruning")?;
         for (state, &ends_here) in ends.iter().enumerate() {
             for link in self.links(state as u32).filter(|&link| links[link as usize]) {
                 let segment = all.segments[link as usize];
-                let string = kept.reserve_string(segment.string.len as usize)?;
-                kept.labels[string.from as usize..].copy_from_slice(all.string(segment.string));
+                let string = kept.push_string(all.string(segment.string))?;
                 try_reserve(&mut kept.segments, 1, "determinization: pruning")?;
                 kept.segments.push(Segment { string, ..segment });
             }
@@ -200,6 +225,6 @@ impl Source for SegmentSource {
             // Ends of a source have no strings.
             kept.ends[state] = all.ends[state].filter(|_| ends_here);
         }
-        Ok(SegmentSource(kept))
+        Ok(SegmentSource { segments: kept, hidden: self.hidden })
     }
 }

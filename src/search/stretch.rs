@@ -1,0 +1,205 @@
+//! From the trace to lattices: the raw lattice of an utterance, and pieces of one that grows.
+
+use std::ops::RangeInclusive;
+
+use crate::error::{Error, Result, try_filled, try_reserve};
+use crate::graph::Graph;
+use crate::lattice::{Exit, Exits, LatticeArc, LatticePiece, LatticeWeight, RawLattice};
+
+use super::ends::Ends;
+use super::trace::{Trace, TraceLink, source};
+
+/// The tokens of some times that survive, as states in the order of the tokens, which is
+/// canonical; and the links between them.
+struct Stretch {
+    arcs: Vec<LatticeArc>,
+    offsets: Vec<u32>,
+    /// State of each token; that of the next survivor where it does not survive.
+    state_of: Vec<u32>,
+}
+
+/// A stretch that is read off a trace.
+struct Survivors<'a> {
+    trace: &'a Trace,
+    graph: &'a Graph,
+    times: RangeInclusive<usize>,
+    /// Of the tokens from the first time on.
+    extras: &'a [f32],
+    lattice_beam: f32,
+}
+
+impl Survivors<'_> {
+    /// Places of the tokens of a time among `extras`.
+    fn tokens(&self, time: usize) -> std::ops::Range<usize> {
+        let (tokens, first) = (self.trace.tokens_at(time), self.trace.tokens_at(*self.times.start()).start);
+        tokens.start - first..tokens.end - first
+    }
+
+    /// Calls `visit(link, state of its source, src, dst)` for each surviving link into the times
+    /// from `first` on, in the order of the trace; `src` and `dst` are places among `extras`.
+    fn each_link(
+        &self,
+        first: usize,
+        mut visit: impl FnMut(&TraceLink, u32, usize, usize) -> Result<()>,
+    ) -> Result<()> {
+        for time in first..=*self.times.end() {
+            let here = self.tokens(time).start;
+            let before = (time > *self.times.start()).then(|| self.tokens(time - 1).start);
+            for link in self.trace.links_at(time) {
+                let dst = here + link.dst as usize;
+                if link.extra + self.extras[dst] <= self.lattice_beam
+                    && let Some(src) = source(link, here, before)
+                {
+                    let state = match src.checked_sub(here) {
+                        Some(place) => self.trace.states_at(time)[place],
+                        None => self.trace.states_at(time - 1)[link.src as usize],
+                    };
+                    visit(link, state, src, dst)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The stretch, with the links into the times from `first` on.
+    fn stretch(&self, first: usize) -> Result<Stretch> {
+        let mut state_of: Vec<u32> = Vec::new();
+        let count = self.tokens(*self.times.end()).end;
+        try_reserve(&mut state_of, count, "lattice states")?;
+        let mut num_states = 0u32;
+        for &extra in &self.extras[..count] {
+            state_of.push(num_states);
+            num_states += u32::from(extra <= self.lattice_beam);
+        }
+        let too_large = || Error::Limit("the lattice has more than 2^32 arcs".into());
+        // Arcs grouped by source: links come by (dst, file arc), and counting keeps that order.
+        let mut offsets = try_filled(0u32, num_states as usize + 1, "lattice states")?;
+        let mut num_arcs = 0u32;
+        self.each_link(first, |_, _, src, _| {
+            offsets[state_of[src] as usize + 1] += 1;
+            num_arcs = num_arcs.checked_add(1).ok_or_else(too_large)?;
+            Ok(())
+        })?;
+        for state in 1..offsets.len() {
+            offsets[state] += offsets[state - 1];
+        }
+        let mut next_arc = Vec::new();
+        try_reserve(&mut next_arc, offsets.len(), "lattice states")?;
+        next_arc.extend_from_slice(&offsets);
+        let blank = LatticeArc { next: 0, ilabel: 0, olabel: 0, weight: LatticeWeight::ONE };
+        let mut arcs = try_filled(blank, num_arcs as usize, "lattice arcs")?;
+        self.each_link(first, |link, state, src, dst| {
+            let slot = &mut next_arc[state_of[src] as usize];
+            arcs[*slot as usize] = LatticeArc {
+                next: state_of[dst],
+                ilabel: self.graph.ilabel(link.arc),
+                olabel: self.graph.olabel(link.arc),
+                weight: LatticeWeight { graph: self.graph.state(state).weight(link.arc), acoustic: link.acoustic },
+            };
+            *slot += 1;
+            Ok(())
+        })?;
+        Ok(Stretch { arcs, offsets, state_of })
+    }
+
+    /// Places of the surviving tokens of a time.
+    fn alive(&self, time: usize) -> impl Iterator<Item = usize> {
+        self.tokens(time).filter(|&token| self.extras[token] <= self.lattice_beam)
+    }
+
+    /// Places of the tokens of the last time where paths end, and their final costs.
+    fn ends(&self, last: usize, ends: &Ends) -> impl Iterator<Item = (usize, LatticeWeight)> {
+        let within = self.tokens(last).zip(ends.extras.iter().zip(&ends.final_costs));
+        let within = within.filter(|(_, (extra, _))| **extra <= self.lattice_beam);
+        within.map(|(token, (_, &graph))| (token, LatticeWeight { graph, acoustic: 0.0 }))
+    }
+
+    /// By what a token is known while the trace changes. Ascending in the order of tokens.
+    fn key(&self, time: usize, token: usize) -> u128 {
+        let state = self.trace.states_at(time)[token - self.tokens(time).start];
+        u128::from(self.graph.state(state).header.level) << 64 | u128::from(state) << 32
+    }
+
+    /// A piece of a growing lattice: the stretch behind its first time, or from the start.
+    fn piece(&self, from_start: bool) -> Result<(LatticePiece, Vec<u32>)> {
+        let first = *self.times.start();
+        let Stretch { arcs, offsets, state_of } = self.stretch(if from_start { first } else { first + 1 })?;
+        let mut entries = Vec::new();
+        try_reserve(&mut entries, self.tokens(first).len() + 1, "lattice states")?;
+        match from_start {
+            true => entries.push(LatticePiece::START),
+            false => entries.extend(self.alive(first).map(|token| self.key(first, token))),
+        }
+        Ok((LatticePiece { arcs, offsets, entries, exits: Exits::default() }, state_of))
+    }
+}
+
+impl Trace {
+    /// The raw lattice with the given ends, one for each token of the last time.
+    pub fn lattice(&self, graph: &Graph, ends: &Ends, lattice_beam: f32, acoustic_scale: f32) -> Result<RawLattice> {
+        let Some(last) = self.num_times().checked_sub(1) else { return Ok(RawLattice::empty(acoustic_scale)) };
+        let mut extras = Vec::new();
+        self.extras(0, last, ends.extras.iter().copied(), lattice_beam, &mut extras)?;
+        let survivors = Survivors { trace: self, graph, times: 0..=last, extras: &extras, lattice_beam };
+        let Stretch { arcs, offsets, state_of } = survivors.stretch(0)?;
+        let num_states = offsets.len() - 1;
+        let mut finals = try_filled(LatticeWeight::ZERO, num_states, "lattice states")?;
+        for (token, weight) in survivors.ends(last, ends) {
+            finals[state_of[token] as usize] = weight;
+        }
+        let mut times = Vec::new();
+        try_reserve(&mut times, num_states, "lattice states")?;
+        for time in 0..=last {
+            times.extend(survivors.alive(time).map(|_| time as u32));
+        }
+        let num_frames = last as u32;
+        Ok(RawLattice { arcs, offsets, finals, times, acoustic_scale, num_frames, reached_final: ends.reached_final })
+    }
+
+    /// The piece of the lattice from time `from`, or from the start, to time `to`, as it can be
+    /// told `ahead` times later, all of which the trace holds.
+    pub fn piece(
+        &self,
+        graph: &Graph,
+        from: Option<usize>,
+        to: usize,
+        ahead: usize,
+        lattice_beam: f32,
+    ) -> Result<LatticePiece> {
+        let first = from.unwrap_or(0);
+        let mut extras = Vec::new();
+        self.extras(first, to + ahead, std::iter::repeat(0.0), lattice_beam, &mut extras)?;
+        let survivors = Survivors { trace: self, graph, times: first..=to, extras: &extras, lattice_beam };
+        let (mut piece, state_of) = survivors.piece(from.is_none())?;
+        let mut exits = Vec::new();
+        try_reserve(&mut exits, survivors.tokens(to).len(), "lattice states")?;
+        exits.extend(survivors.alive(to).map(|token| Exit {
+            state: state_of[token],
+            key: survivors.key(to, token),
+            extra: extras[token],
+        }));
+        piece.exits = Exits::On(exits);
+        Ok(piece)
+    }
+
+    /// The piece from time `from`, or from the start, to the last time, with its ends.
+    pub fn last_piece(
+        &self,
+        graph: &Graph,
+        from: Option<usize>,
+        ends: &Ends,
+        lattice_beam: f32,
+    ) -> Result<LatticePiece> {
+        let Some(last) = self.num_times().checked_sub(1) else { return Ok(LatticePiece::default()) };
+        let first = from.unwrap_or(0);
+        let mut extras = Vec::new();
+        self.extras(first, last, ends.extras.iter().copied(), lattice_beam, &mut extras)?;
+        let survivors = Survivors { trace: self, graph, times: first..=last, extras: &extras, lattice_beam };
+        let (mut piece, state_of) = survivors.piece(from.is_none())?;
+        let mut finals = Vec::new();
+        try_reserve(&mut finals, survivors.tokens(last).len(), "lattice states")?;
+        finals.extend(survivors.ends(last, ends).map(|(token, weight)| (state_of[token], weight)));
+        piece.exits = Exits::Ends(finals);
+        Ok(piece)
+    }
+}

@@ -1,0 +1,181 @@
+//! Compact lattices that are determinized while an utterance grows, against those that are
+//! determinized whole at its end; real speech, and long speech strung together from it.
+
+mod common;
+#[path = "support/compare_languages.rs"]
+mod compare_languages;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use compare_languages::{Comparison, alignment, compare, cost_of_alignment};
+use koshi::Error;
+use koshi::decoder::{BackendChoice, Channel, Decoder, DecoderConfig};
+use koshi::graph::{Columns, Graph};
+use koshi::lattice::{CompactLattice, DeterminizeConfig, Determinizer, RawLattice};
+use koshi::search::{Rows, SearchConfig};
+use koshi::table::{MatrixHolder, SequentialReader, Transitions};
+
+const SCALE: f32 = 0.083_333;
+const BEAM: f32 = 6.0;
+
+fn prompts(file: &str) -> PathBuf {
+    common::root().join("examples/data/prompts").join(file)
+}
+
+fn model() -> Arc<Transitions> {
+    Arc::new(Transitions::read_file(prompts("trans.mdl").to_str().unwrap()).unwrap())
+}
+
+/// The scores of the twelve prompts, and their width.
+fn scores() -> (Vec<Vec<f32>>, usize) {
+    let rspecifier = format!("ark:{}", prompts("loglikes.ark").display());
+    let mut reader = SequentialReader::<MatrixHolder<f32>>::open(&rspecifier).unwrap();
+    let (mut all, mut dim) = (Vec::new(), 0);
+    while let Some((_, matrix)) = reader.next().unwrap() {
+        dim = matrix.cols();
+        all.push(matrix.into_data());
+    }
+    (all, dim)
+}
+
+fn decoder(model: &Arc<Transitions>, backend: BackendChoice) -> Arc<Decoder> {
+    let graph = Graph::read(prompts("HCLG.fst"), Columns::Transitions(Arc::clone(model))).unwrap();
+    let search = SearchConfig {
+        beam: 13.0,
+        lattice_beam: BEAM,
+        max_active: 700,
+        acoustic_scale: SCALE,
+        ..SearchConfig::default()
+    };
+    let config = DecoderConfig { search, num_lanes: 1, num_threads: 1, backend, ..DecoderConfig::default() };
+    Decoder::new(Arc::new(graph), config).unwrap()
+}
+
+fn determinize_config() -> DeterminizeConfig {
+    DeterminizeConfig { beam: BEAM, acoustic_scale: SCALE, ..DeterminizeConfig::default() }
+}
+
+/// Pushes all rows, and settles every `frames` of them.
+fn push(channel: &mut Channel, data: &[f32], dim: usize, frames: usize) {
+    for part in data.chunks(frames * dim) {
+        channel.push(Rows::dense(part, dim).unwrap()).unwrap();
+        channel.settle().unwrap();
+    }
+}
+
+/// Holds the lattice to that which is determinized whole: nothing is missing within the beam, costs
+/// and alignments are the same but for what `delta` allows at each merging.
+fn check(raw: &RawLattice, ours: &CompactLattice, whole: &CompactLattice) -> usize {
+    ours.validate().unwrap();
+    let Comparison { best, only, difference, strings, pairs } = compare([ours, whole], SCALE);
+    let near = 1e-5 * best[1].abs() + 3e-3;
+    assert!((best[0] - best[1]).abs() < near, "{best:?}");
+    let outside = |only: &Vec<(Vec<i32>, f64)>| only.iter().all(|(_, above)| *above > f64::from(BEAM) - near);
+    assert!(only.iter().all(outside), "{only:?}");
+    assert!(difference[0].abs().max(difference[1].abs()) < near, "{difference:?}");
+    for (words, _) in strings.iter().take(20) {
+        let ids = [ours, whole].map(|lattice| alignment(lattice, words).unwrap());
+        let costs = [0, 1].map(|side| cost_of_alignment(raw, words, &ids[side], SCALE).unwrap());
+        assert!((costs[0] - costs[1]).abs() < near, "other transition-ids for {words:?}: {costs:?}");
+    }
+    assert_eq!((ours.num_frames, ours.reached_final), (whole.num_frames, whole.reached_final));
+    assert_eq!(ours.acoustic_scale, whole.acoustic_scale);
+    pairs
+}
+
+#[test]
+fn each_prompt_has_the_lattice_that_is_determinized_whole() {
+    prompts_agree(BackendChoice::Cpu, 12, usize::MAX);
+}
+
+#[test]
+fn so_they_have_on_the_gpu() {
+    common::gpu();
+    prompts_agree(BackendChoice::Cuda, 1, 190);
+}
+
+fn prompts_agree(backend: BackendChoice, most: usize, frames: usize) {
+    let (model, (all, dim)) = (model(), scores());
+    let mut channel = decoder(&model, backend).new_channel().unwrap();
+    let mut pairs = 0;
+    for phones in [Some(&model), None] {
+        channel.set_determinize(phones.cloned(), &determinize_config()).unwrap();
+        for (at, data) in all.iter().take(most).enumerate() {
+            channel.begin().unwrap();
+            push(&mut channel, &data[..data.len().min(frames.saturating_mul(dim))], dim, [20, 1, 50, 1000][at % 4]);
+            channel.finish().unwrap();
+            for use_final in [true, false] {
+                let raw = channel.lattice(use_final).unwrap();
+                let found = channel.compact_lattice(use_final).unwrap();
+                assert_eq!(found.effective_beam, BEAM);
+                let whole = raw.determinize(phones.map(AsRef::as_ref), &determinize_config()).unwrap();
+                pairs += check(&raw, &found.lattice, &whole.lattice);
+            }
+        }
+    }
+    assert!(pairs > 20, "{pairs}");
+}
+
+/// Prompts one after another, as one utterance of `frames` frames.
+fn strung(all: &[Vec<f32>], dim: usize, frames: usize) -> Vec<f32> {
+    let cycled = all.iter().cycle().flat_map(|data| data.iter().copied());
+    cycled.take(frames * dim).collect()
+}
+
+#[test]
+fn after_finish_there_is_no_more_to_do_for_a_longer_call() {
+    let (model, (all, dim)) = (model(), scores());
+    let mut channel = decoder(&model, BackendChoice::Cpu).new_channel().unwrap();
+    let mut work = Determinizer::default();
+    let mut links = Vec::new();
+    for seconds in [15, 60, 240] {
+        channel.set_determinize(Some(Arc::clone(&model)), &determinize_config()).unwrap();
+        channel.begin().unwrap();
+        push(&mut channel, &strung(&all, dim, seconds * 100), dim, 100);
+        channel.finish().unwrap();
+        let since = Instant::now();
+        let found = channel.compact_lattice(false).unwrap();
+        let grown = since.elapsed();
+        let since = Instant::now();
+        let raw = channel.lattice(false).unwrap();
+        let config = DeterminizeConfig { max_mem: 0, ..determinize_config() };
+        let whole = work.determinize(&raw, Some(&model), &config).unwrap();
+        let at_once = since.elapsed();
+        links.push(channel.links_of_last_call());
+        let pairs = check(&raw, &found.lattice, &whole.lattice);
+        println!(
+            "{seconds} s: {} links of {}, {pairs} pairs; {grown:?} from finish, whole {at_once:?}",
+            links.last().unwrap(),
+            raw.num_arcs()
+        );
+        assert!(pairs > 3 * seconds);
+        if seconds > 15 {
+            assert!(channel.links_of_last_call() * 4 < raw.num_arcs());
+        }
+    }
+    // The last windows and what hangs on the last words: not more for a call of sixteen times the length.
+    assert!(links[2] < 2 * links[0].max(links[1]), "{links:?}");
+}
+
+#[test]
+fn what_is_not_set_or_does_not_fit_is_refused() {
+    let model = model();
+    let mut channel = decoder(&model, BackendChoice::Cpu).new_channel().unwrap();
+    assert!(matches!(channel.settle(), Err(Error::State(_))));
+    channel.begin().unwrap();
+    assert!(matches!(channel.settle(), Err(Error::State(_))));
+    assert!(matches!(channel.compact_lattice(true), Err(Error::State(_))));
+    let other = DeterminizeConfig { acoustic_scale: 0.1, ..determinize_config() };
+    assert!(matches!(channel.set_determinize(None, &other), Err(Error::Config(_))));
+    let words = DeterminizeConfig { word_determinize: false, ..determinize_config() };
+    assert!(matches!(channel.set_determinize(None, &words), Err(Error::Config(_))));
+    channel.set_determinize(None, &determinize_config()).unwrap();
+    // No frame: as the raw lattice, which is empty or the epsilon path to a final.
+    for use_final in [true, false] {
+        let raw = channel.lattice(use_final).unwrap();
+        let whole = raw.determinize(None, &determinize_config()).unwrap().lattice;
+        assert_eq!(channel.compact_lattice(use_final).unwrap().lattice, whole);
+    }
+}
