@@ -7,11 +7,15 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use common::c::text;
 use common::soft;
+use koshi::decoder::{BackendChoice, Decoder, DecoderConfig};
+use koshi::graph::{Columns, Graph};
+use koshi::search::{Rows, SearchConfig};
+use koshi::table::Transitions;
 
 /// The tests that are bundled: all that a bundle can hold takes minutes on the software device.
 const TESTS: &str = "cuda_reference 200 200\ncases_life 200 0 gpu::";
@@ -291,4 +295,67 @@ fn the_benchmark_ends_when_its_time_is_over() {
     let output = run(on_the_device(&program, "devices=0").args(BENCH.split(' ')));
     assert!(!output.status.success() && output.stdout.is_empty());
     assert!(text(&output).contains("no GPU: cuInit answered 100"), "{}", text(&output));
+}
+
+/// What another decoder is given: `benches/beside_riva.py` reads it, relabels the graph and finds best paths. The decoder
+/// itself needs a GPU.
+#[test]
+fn the_peer_gets_the_same_graph_and_scores() {
+    let Some(mut python) = common::python("numpy") else { return };
+    if !bundled() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    let bench = BENCH.replace("--chunks 1,4", "--chunks 1");
+    let output = run(on_the_device(bundle().join("koshi_bench_gpu"), "")
+        .args(bench.split(' '))
+        .arg("--export")
+        .arg(file("export")));
+    assert!(output.status.success(), "{}", text(&output));
+    let script = common::root().join("benches/beside_riva.py");
+    let data = common::root().join("examples/data/prompts");
+    let output = run(python
+        .arg(&script)
+        .arg("--check")
+        .arg("--export")
+        .arg(file("export"))
+        .arg("--graph")
+        .arg(data.join("HCLG.fst"))
+        .arg("--words")
+        .arg(data.join("words.txt"))
+        .arg("--relabelled")
+        .arg(file("columns.fst")));
+    assert!(output.status.success(), "{}", text(&output));
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        "42248 arcs relabelled, 2 utterances, 12 frames, 2 settings\n"
+    );
+
+    // Labels of columns in place of transition-ids: the same search, the same costs.
+    let model = Transitions::read_file(data.join("trans.mdl").to_str().unwrap()).unwrap();
+    let ours = Graph::read(&data.join("HCLG.fst"), Columns::Transitions(Arc::new(model))).unwrap();
+    let theirs = Graph::read(&file("columns.fst"), Columns::Labels).unwrap();
+    let rows: Vec<f32> = fs::read(file("export/rows.f32"))
+        .unwrap()
+        .chunks_exact(4)
+        .map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap()))
+        .collect();
+    let search =
+        SearchConfig { beam: 8.0, lattice_beam: 5.0, max_active: 300, acoustic_scale: 0.083_333, ..Default::default() };
+    let config = DecoderConfig { search, backend: BackendChoice::Cpu, ..DecoderConfig::default() };
+    let costs = [ours, theirs].map(|graph| {
+        let decoder = Decoder::new(Arc::new(graph), config).unwrap();
+        let mut channel = decoder.new_channel().unwrap();
+        channel.begin().unwrap();
+        channel.push(Rows::dense(&rows[..6 * rows.len() / 12], rows.len() / 12).unwrap()).unwrap();
+        let path = channel.best_path(true).unwrap();
+        (path.graph_cost, path.acoustic_cost, path.olabels)
+    });
+    assert_eq!(costs[0], costs[1]);
+    let told = fs::read_to_string(file("export/costs.txt")).unwrap();
+    let first: Vec<&str> = told.lines().next().unwrap().split(' ').collect();
+    assert_eq!((first[0], first[2]), ("8,5,300,0.083333", "6"), "{told}");
+    assert!((number_of(first[3]) - costs[0].0).abs() < 1e-3, "{told}");
+    assert!((number_of(first[4]) - costs[0].1 * 0.083_333).abs() < 1e-3, "{told}");
 }
