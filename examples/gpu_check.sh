@@ -29,8 +29,8 @@ read -r -a kinds <<< "${KOSHI_CHECK_KINDS:-image source}"
 
 # Program, seconds with the image, seconds with the source (0: not run), and which of its tests.
 tests=${KOSHI_CHECK_TESTS:-"
-cuda_reference 45 30
-cases_utterances 15 15 gpu::
+cuda_reference 40 30
+cases_utterances 15 20 gpu::
 cases_scores 10 0 gpu::
 cases_life 10 0 gpu::
 search_shapes 15 0 gpu::

@@ -334,8 +334,8 @@ fn the_peer_gets_the_same_graph_and_scores() {
 
     // Labels of columns in place of transition-ids: the same search, the same costs.
     let model = Transitions::read_file(data.join("trans.mdl").to_str().unwrap()).unwrap();
-    let ours = Graph::read(&data.join("HCLG.fst"), Columns::Transitions(Arc::new(model))).unwrap();
-    let theirs = Graph::read(&file("columns.fst"), Columns::Labels).unwrap();
+    let ours = Graph::read(data.join("HCLG.fst"), Columns::Transitions(Arc::new(model))).unwrap();
+    let theirs = Graph::read(file("columns.fst"), Columns::Labels).unwrap();
     let rows: Vec<f32> = fs::read(file("export/rows.f32"))
         .unwrap()
         .chunks_exact(4)
