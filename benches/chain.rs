@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::path::Path;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use koshi::chain::{ChainConfig, DenominatorGraph, Scores, ScoresMut, Supervision, chain_objective};
+use koshi::chain::{ChainBackend, ChainConfig, DenominatorGraph, Scores, ScoresMut, Supervision, chain_objective};
 use koshi::graph::{GraphArc, VecSource};
 
 const SEQUENCES: usize = 128;
@@ -44,7 +44,12 @@ fn denominator(bencher: &mut Criterion, name: &str, graph: &DenominatorGraph) {
     let mut group = bencher.benchmark_group("chain denominator");
     group.throughput(Throughput::Elements(rows as u64));
     for threads in [1, 2] {
-        let config = ChainConfig { num_threads: threads, leaky_hmm_coefficient: 0.1, ..ChainConfig::default() };
+        let config = ChainConfig {
+            backend: ChainBackend::Cpu,
+            num_threads: threads,
+            leaky_hmm_coefficient: 0.1,
+            ..ChainConfig::default()
+        };
         group.bench_function(format!("{name}, {threads} threads"), |bencher| {
             bencher.iter(|| {
                 let scores = Scores::new(&output, rows, cols, cols).unwrap();
@@ -63,7 +68,12 @@ fn objective(bencher: &mut Criterion, graph: &DenominatorGraph, supervision: &Su
     let mut group = bencher.benchmark_group("chain objective");
     group.throughput(Throughput::Elements(rows as u64));
     for threads in [1, 2] {
-        let config = ChainConfig { num_threads: threads, l2_regularize: 5e-5, ..ChainConfig::default() };
+        let config = ChainConfig {
+            backend: ChainBackend::Cpu,
+            num_threads: threads,
+            l2_regularize: 5e-5,
+            ..ChainConfig::default()
+        };
         group.bench_function(format!("den.fst, {threads} threads"), |bencher| {
             bencher.iter(|| {
                 let scores = Scores::new(&output, rows, cols, cols).unwrap();

@@ -193,6 +193,26 @@ typedef int32_t koshi_backend;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
+// Where the matrices of a call are: network output and derivatives, all of them.
+enum koshi_memory
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    // In the memory of the host.
+    KOSHI_MEMORY_HOST = 0,
+    // In memory that the GPU can read and write. Pointers to floats are then addresses of the device,
+    // CUdeviceptr, and are never read by the host.
+    KOSHI_MEMORY_DEVICE = 1,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum koshi_memory koshi_memory;
+#else
+typedef int32_t koshi_memory;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
 // Kaldi's two forms of a lattice in a file.
 enum koshi_lattice_format
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -1064,13 +1084,15 @@ typedef struct {
 typedef struct {
     // sizeof this struct.
     uint32_t struct_size;
-    // Where to compute: a koshi_backend. Default KOSHI_BACKEND_AUTO, which is the CPU in this version;
-    // KOSHI_BACKEND_CUDA answers KOSHI_E_UNSUPPORTED.
+    // Where to compute: a koshi_backend. Default KOSHI_BACKEND_AUTO: the GPU if one is usable, else the CPU,
+    // which also takes the place of a GPU that fails or lacks the memory. The first call takes the graph to
+    // the GPU.
     int32_t backend;
     // Index of the GPU. Default 0.
     uint32_t device;
     // Threads over which sequences are spread on the CPU: 1 to 1024. Default by the machine. Results are
-    // the same bits with any number.
+    // the same bits with any number. Those of a GPU are the same bits in every run, and the CPU's but for
+    // roundings.
     uint32_t num_threads;
     // Scale of the l2 penalty on the network output. 0 or more. Default 0.
     float l2_regularize;
@@ -1085,13 +1107,26 @@ typedef struct {
     uint32_t randomised_penalty;
     // Must be 0.
     uint32_t reserved;
-    // What randomised_penalty draws from, the same for the same number: count the calls here. Default 0.
+    // What randomised_penalty and randomised_thresholds draw from, the same for the same number: count the
+    // calls here. Default 0.
     uint64_t seed;
     // Factors of the rows of the derivatives that koshi_chain_objf writes, one a row; NULL for none.
     // Default NULL.
     const float *deriv_weights;
     // Their number. Default 0.
     uint64_t num_deriv_weights;
+    // Where the matrices are: a koshi_memory. KOSHI_MEMORY_DEVICE needs the GPU: KOSHI_E_UNSUPPORTED with
+    // KOSHI_BACKEND_CPU, and KOSHI_BACKEND_AUTO does not go to the CPU instead. deriv_weights and lengths are
+    // always in the host's memory. Default KOSHI_MEMORY_HOST.
+    int32_t memory;
+    // 1: on a GPU, occupancies below 2^-14, of which a pdf's is the sum, become 2^-14 or 0, drawn with the
+    // same mean, as Kaldi's GPU code does; 0: they are added up as they are. The CPU always does that.
+    // Default 0.
+    uint32_t randomised_thresholds;
+    // The work that matrices in device memory wait for: what `stream` holds so far, a CUstream of the
+    // device's primary context, NULL for its default stream. All is written when a call returns. Default
+    // NULL.
+    void *stream;
 } koshi_chain_config;
 
 #ifdef __cplusplus
@@ -2445,7 +2480,8 @@ koshi_status koshi_den_graph_free(koshi_den_graph *graph);
 // is not in it; *weight is the supervision's weight times all frames: objf / weight is the value a frame.
 // Each may be NULL. `deriv` and `xent_deriv` may be NULL; what they held does not matter. `deriv` gets the
 // derivative of objf, l2 term and out-of-range penalty by `output`, `xent_deriv` the weighted likelihood of
-// each pdf given what was said (not times xent_regularize). Matrices may not overlap.
+// each pdf given what was said (not times xent_regularize). Matrices may not overlap. All three are where
+// config->memory says: in the memory of the host or of the GPU.
 //
 // KOSHI_OK_PARTIAL where no objective can be had (NaN or +inf where something was said, nothing that was
 // said is possible, numbers out of range, or forward and backward pass disagree: sums over the batch that
@@ -2454,7 +2490,8 @@ koshi_status koshi_den_graph_free(koshi_den_graph *graph);
 // nothing to the l2 term. NaN where nothing was said counts as -30, and the call is KOSHI_OK.
 //
 // KOSHI_E_SHAPE where output, graph, supervision and deriv_weights do not fit together; KOSHI_E_CONFIG;
-// KOSHI_E_UNSUPPORTED for the GPU; KOSHI_E_ARGUMENT; KOSHI_E_NO_MEMORY.
+// KOSHI_E_UNSUPPORTED for device memory without the GPU; KOSHI_E_ARGUMENT; KOSHI_E_NO_MEMORY; and, on a GPU,
+// KOSHI_E_NO_DEVICE, KOSHI_E_DEVICE.
 koshi_status koshi_chain_objf(const koshi_den_graph *graph,
                               const koshi_supervision *supervision,
                               const koshi_chain_config *config,
@@ -2473,7 +2510,8 @@ koshi_status koshi_chain_objf(const koshi_den_graph *graph,
 
 // The log-probability of all that the graph holds, summed over `num_sequences` sequences, in *logprob, and
 // `deriv_weight` times its derivative, added to `deriv` unless that is NULL. `output` and `config` are as
-// for koshi_chain_objf; of the options, only backend, device, num_threads and leaky_hmm_coefficient matter.
+// for koshi_chain_objf; of the options, only backend, device, memory, stream, num_threads,
+// leaky_hmm_coefficient, randomised_thresholds and seed matter.
 // Scores are clamped to -30 and 30, NaN counts as -30. `lengths` are the frames of each sequence, at most
 // rows / num_sequences; NULL if all have that many. Rows of frames that a sequence has not are not read, and
 // their rows in `deriv` left alone.
@@ -2496,8 +2534,8 @@ koshi_status koshi_chain_denominator(const koshi_den_graph *graph,
 
 // The log-probability of what was said, times the supervision's weight (end-to-end without it, as in Kaldi),
 // in *logprob, and weight times its derivative, added to `deriv` unless that is NULL. `output` is as for
-// koshi_chain_objf; scores are not clamped. KOSHI_OK_PARTIAL where it is not finite: *logprob is then -10 a
-// frame times the weight, and nothing is added.
+// koshi_chain_objf, in the memory of the host; scores are not clamped. KOSHI_OK_PARTIAL where it is not
+// finite: *logprob is then -10 a frame times the weight, and nothing is added.
 koshi_status koshi_chain_numerator(const koshi_supervision *supervision,
                                    const float *output,
                                    size_t rows,
@@ -2509,7 +2547,8 @@ koshi_status koshi_chain_numerator(const koshi_supervision *supervision,
                                    koshi_error **err);
 
 // Takes `scale` times what each element of `output` is beyond -limit or limit from the same element of
-// `deriv`. Elements that are not finite count as within. Both are 0 or more and finite.
+// `deriv`, both in the memory of the host. Elements that are not finite count as within. Limit and scale are
+// 0 or more and finite.
 koshi_status koshi_chain_penalize_out_of_range(float limit,
                                                float scale,
                                                const float *output,

@@ -1,7 +1,9 @@
-//! Rows of the list of inputs that broke other toolkits, chain training: each through Rust and through C.
+//! Rows of the list of inputs that broke other toolkits, chain training: each through Rust and through C, on the CPU and on
+//! the software GPU.
 
 #[path = "common/chain/mod.rs"]
 mod chain;
+mod common;
 
 use chain::{Face, Found, Random, Scores, Status, arc, bytes, end_to_end, graph, supervision};
 use koshi::chain::{ChainBackend, ChainConfig};
@@ -18,12 +20,17 @@ over_both_chain_faces! {
     case_b73_numerator_in_the_log_domain
     case_b74_gradient_by_finite_differences
     unequal_lengths_are_as_alone
-    the_gpu_says_why_not
+    a_gpu_that_is_not_there
     derivative_weights_multiply_rows
 }
 
-fn config() -> ChainConfig {
-    ChainConfig { num_threads: 1, leaky_hmm_coefficient: 0.1, ..ChainConfig::default() }
+const BACKENDS: [ChainBackend; 2] = [ChainBackend::Cpu, ChainBackend::Cuda];
+
+fn config(backend: ChainBackend) -> ChainConfig {
+    if backend == ChainBackend::Cuda {
+        common::gpu();
+    }
+    ChainConfig { backend, num_threads: 1, leaky_hmm_coefficient: 0.1, ..ChainConfig::default() }
 }
 
 /// One state, a loop for each of two pdfs.
@@ -34,25 +41,25 @@ fn two_pdfs<F: Face>() -> F::Den {
 /// Pdf 0 in each of three frames.
 const THREE_FRAMES: &str = "0 1 1 1;1 2 1 1;2 3 1 1;3";
 
-fn case_b64_outputs_beyond_the_range_of_exp<F: Face>() {
+fn case_b64_outputs_beyond_the_range_of_exp<F: Face>(backend: ChainBackend) {
     let den = two_pdfs::<F>();
     let said = F::supervision(&supervision([1, 3, 2], THREE_FRAMES)).unwrap();
     for size in [80.0, 1e30, f32::MAX, f32::INFINITY] {
         let scores = Scores::dense(&[size, -size, -size, size, size, -size], 2);
         for l2_regularize in [0.0, 5e-5] {
-            let found = F::objf(&den, &said, &ChainConfig { l2_regularize, ..config() }, &scores, None).unwrap();
+            let found = F::objf(&den, &said, &ChainConfig { l2_regularize, ..config(backend) }, &scores, None).unwrap();
             assert!(found.is_finite(), "{size}: {found:?}");
             assert!(found.ok || found.value == -30.0, "{size}: {found:?}");
         }
-        assert!(F::denominator(&den, &config(), &scores, 1, None).unwrap().is_finite(), "{size}");
+        assert!(F::denominator(&den, &config(backend), &scores, 1, None).unwrap().is_finite(), "{size}");
         assert!(F::numerator(&said, &scores).unwrap().is_finite(), "{size}");
     }
 }
 
-fn case_b65_outputs_beyond_30_are_clamped_and_penalised<F: Face>() {
+fn case_b65_outputs_beyond_30_are_clamped_and_penalised<F: Face>(backend: ChainBackend) {
     let den = two_pdfs::<F>();
     let said = F::supervision(&supervision([1, 1, 2], "0 1 1 1;1")).unwrap();
-    let leak = ChainConfig { leaky_hmm_coefficient: 0.0, out_of_range_regularize: 0.5, ..config() };
+    let leak = ChainConfig { leaky_hmm_coefficient: 0.0, out_of_range_regularize: 0.5, ..config(backend) };
     let found = F::objf(&den, &said, &leak, &Scores::dense(&[40.0, -40.0], 2), None).unwrap();
     // By hand: the denominator is log(0.5 e^30 + 0.5 e^-30), the numerator is not clamped.
     assert!((found.value - (40.0 - (30.0 - 2f64.ln()))).abs() < 1e-5, "{found:?}");
@@ -62,79 +69,79 @@ fn case_b65_outputs_beyond_30_are_clamped_and_penalised<F: Face>() {
     assert!(edge.deriv.iter().all(|value| value.abs() < 1e-5), "{edge:?}");
 }
 
-fn case_b66_more_than_65535_states<F: Face>() {
+fn case_b66_more_than_65535_states<F: Face>(backend: ChainBackend) {
     const STATES: u32 = 65_537;
     let states = (0..STATES).map(|state| vec![arc(0, 0.5, (state + 1) % STATES)]);
     let den = F::den(&bytes(&graph(states.collect())), 1).unwrap();
     // One arc out of each state: a frame gives 0.5 e^y, and the leak doubles nothing but (1 + leak) twice.
-    let found = F::denominator(&den, &config(), &Scores::dense(&[2.0], 1), 1, None).unwrap();
+    let found = F::denominator(&den, &config(backend), &Scores::dense(&[2.0], 1), 1, None).unwrap();
     let expected = 0.5f64.ln() + 2.0 + 2.0 * 1.1f64.ln();
     assert!((found.value - expected).abs() < 1e-5 && found.ok, "{found:?}, not {expected}");
     assert!((found.deriv[0] - 1.0).abs() < 1e-5);
 }
 
-fn case_b67_rows_that_do_not_fit<F: Face>() {
+fn case_b67_rows_that_do_not_fit<F: Face>(backend: ChainBackend) {
     let den = two_pdfs::<F>();
     let said = F::supervision(&supervision([2, 3, 2], "0 1 1 1;1 2 1 1;2 3 1 1;3 4 2 2;4 5 2 2;5 6 2 2;6")).unwrap();
     let status = |rows: usize, cols: usize| {
         let scores = Scores::dense(&vec![0.0; rows * cols], cols);
-        F::objf(&den, &said, &config(), &scores, None).map(|found| found.ok).map_err(|fault| fault.status)
+        F::objf(&den, &said, &config(backend), &scores, None).map(|found| found.ok).map_err(|fault| fault.status)
     };
     assert_eq!(status(6, 2), Ok(true));
     for (rows, cols) in [(5, 2), (7, 2), (12, 2), (6, 1), (6, 3), (4, 3)] {
         assert_eq!(status(rows, cols), Err(Status::KOSHI_E_SHAPE), "{rows} by {cols}");
     }
     let overlapping = Scores { stride: 1, ..Scores::dense(&[0.0; 12], 2) };
-    assert_eq!(F::objf(&den, &said, &config(), &overlapping, None).unwrap_err().status, Status::KOSHI_E_SHAPE);
+    assert_eq!(F::objf(&den, &said, &config(backend), &overlapping, None).unwrap_err().status, Status::KOSHI_E_SHAPE);
     for sequences in [0, 4, 5, 7, usize::MAX] {
         let scores = Scores::dense(&[0.0; 12], 2);
-        let fault = F::denominator(&den, &config(), &scores, sequences, None).unwrap_err();
+        let fault = F::denominator(&den, &config(backend), &scores, sequences, None).unwrap_err();
         assert_eq!(fault.status, Status::KOSHI_E_SHAPE, "{sequences}");
     }
 }
 
-fn case_b68_pdfs_that_do_not_fit<F: Face>() {
+fn case_b68_pdfs_that_do_not_fit<F: Face>(backend: ChainBackend) {
     let source = graph(vec![vec![arc(0, 0.5, 0), arc(4, 0.5, 0)]]);
     assert_eq!(F::den(&bytes(&source), 3).err().unwrap().status, Status::KOSHI_E_SHAPE);
     let den = F::den(&bytes(&source), 5).unwrap();
     let said = F::supervision(&supervision([1, 1, 3], "0 1 1 1;1")).unwrap();
-    let fault = F::objf(&den, &said, &config(), &Scores::dense(&[0.0; 3], 3), None).unwrap_err();
+    let fault = F::objf(&den, &said, &config(backend), &Scores::dense(&[0.0; 3], 3), None).unwrap_err();
     assert_eq!(fault.status, Status::KOSHI_E_SHAPE);
     // A supervision with a pdf that it does not have itself.
     let fault = F::supervision(&supervision([1, 1, 3], "0 1 4 4;1")).err().unwrap();
     assert_eq!(fault.status, Status::KOSHI_E_GRAPH);
 }
 
-fn case_b69_not_a_number<F: Face>() {
+fn case_b69_not_a_number<F: Face>(backend: ChainBackend) {
     let den = two_pdfs::<F>();
     let said = F::supervision(&supervision([1, 3, 2], THREE_FRAMES)).unwrap();
     let good = Scores::dense(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6], 2);
-    let before = F::objf(&den, &said, &config(), &good, None).unwrap();
+    let before = F::objf(&den, &said, &config(backend), &good, None).unwrap();
     assert!(before.ok);
     for frame in 0..3 {
         let mut bad = good.clone();
         bad.data[2 * frame] = f32::NAN;
-        let found = F::objf(&den, &said, &config(), &bad, None).unwrap();
+        let found = F::objf(&den, &said, &config(backend), &bad, None).unwrap();
         assert!(!found.ok && found.value == -30.0 && found.weight == 3.0, "{found:?}");
         assert!(found.deriv.iter().chain(&found.xent).all(|value| *value == 0.0), "{found:?}");
         // On a pdf that was not said, it counts as -30.
         let (mut other, mut low) = (good.clone(), good.clone());
         other.data[2 * frame + 1] = f32::NAN;
         low.data[2 * frame + 1] = -30.0;
-        let found = F::objf(&den, &said, &config(), &other, None).unwrap();
-        assert_eq!(found, F::objf(&den, &said, &config(), &low, None).unwrap());
+        let found = F::objf(&den, &said, &config(backend), &other, None).unwrap();
+        assert_eq!(found, F::objf(&den, &said, &config(backend), &low, None).unwrap());
         assert!(found.ok && found.is_finite());
     }
-    assert_eq!(F::objf(&den, &said, &config(), &good, None).unwrap(), before, "the graph is as good as before");
+    assert_eq!(F::objf(&den, &said, &config(backend), &good, None).unwrap(), before, "the graph is as good as before");
 }
 
-fn case_b71_forward_and_backward_agree<F: Face>() {
+fn case_b71_forward_and_backward_agree<F: Face>(backend: ChainBackend) {
     // That a disagreement of more than 2 is flagged is shown beside the rule.
     let mut random = Random(71);
     for _ in 0..20 {
         let den = F::den(&bytes(&random.graph(5, 3)), 3).unwrap();
         let scores = random.scores(10, 3, 4.0);
-        let found = F::denominator(&den, &config(), &scores, 1, None).unwrap();
+        let found = F::denominator(&den, &config(backend), &scores, 1, None).unwrap();
         assert!(found.ok);
         for row in found.deriv.chunks(3) {
             assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-5, "{row:?}");
@@ -142,7 +149,7 @@ fn case_b71_forward_and_backward_agree<F: Face>() {
     }
 }
 
-fn case_b72_epsilons_in_an_end_to_end_supervision<F: Face>() {
+fn case_b72_epsilons_in_an_end_to_end_supervision<F: Face>(_: ChainBackend) {
     let fault = F::supervision(&end_to_end([1, 3, 2], &["0 1 1 1;1 1 1 1;1 2 0 0;2"])).err().unwrap();
     assert_eq!(fault.status, Status::KOSHI_E_GRAPH);
     assert!(fault.message.contains("epsilon"), "{}", fault.message);
@@ -151,7 +158,7 @@ fn case_b72_epsilons_in_an_end_to_end_supervision<F: Face>() {
     assert!(F::supervision(&end_to_end([1, 3, 2], &["0 1 1 1;1 1 1 1;1 2 2 2;2"])).is_ok());
 }
 
-fn case_b73_numerator_in_the_log_domain<F: Face>() {
+fn case_b73_numerator_in_the_log_domain<F: Face>(_: ChainBackend) {
     let frames = 400;
     let chain: String = (0..frames).map(|at| format!("{at} {} 1 1;", at + 1)).collect();
     let said = F::supervision(&supervision([1, frames, 1], &format!("{chain}{frames}"))).unwrap();
@@ -165,7 +172,7 @@ fn case_b73_numerator_in_the_log_domain<F: Face>() {
     }
 }
 
-fn case_b74_gradient_by_finite_differences<F: Face>() {
+fn case_b74_gradient_by_finite_differences<F: Face>(backend: ChainBackend) {
     let source = graph(vec![vec![arc(0, 0.6, 0), arc(1, 0.3, 1)], vec![arc(1, 0.5, 1), arc(0, 0.4, 0)]]);
     let den = F::den(&bytes(&source), 2).unwrap();
     let joined =
@@ -174,7 +181,7 @@ fn case_b74_gradient_by_finite_differences<F: Face>() {
     let mut random = Random(74);
     for bytes in [joined, end_to_end([2, 2, 2], &[each, each])] {
         let said = F::supervision(&bytes).unwrap();
-        let config = ChainConfig { l2_regularize: 0.3, ..config() };
+        let config = ChainConfig { l2_regularize: 0.3, ..config(backend) };
         let scores = random.scores(4, 2, 2.0);
         let value = |at: usize, by: f32| {
             let mut moved = scores.clone();
@@ -192,7 +199,7 @@ fn case_b74_gradient_by_finite_differences<F: Face>() {
     }
 }
 
-fn unequal_lengths_are_as_alone<F: Face>() {
+fn unequal_lengths_are_as_alone<F: Face>(backend: ChainBackend) {
     let mut random = Random(5);
     let den = F::den(&bytes(&random.graph(7, 4)), 4).unwrap();
     let (n, frames) = (11, 9);
@@ -212,35 +219,48 @@ fn unequal_lengths_are_as_alone<F: Face>() {
         }
         let own: Vec<f32> =
             (0..length as usize).flat_map(|frame| scores.data[row(sequence, frame)..][..4].to_vec()).collect();
-        let found = F::denominator(&den, &config(), &Scores::dense(&own, 4), 1, None).unwrap();
+        let found = F::denominator(&den, &config(backend), &Scores::dense(&own, 4), 1, None).unwrap();
         total += found.value;
         for (frame, values) in found.deriv.chunks(4).enumerate() {
             deriv[row(sequence, frame)..][..4].copy_from_slice(values);
         }
     }
     for num_threads in [1, 2, 3, 7] {
-        let config = ChainConfig { num_threads, ..config() };
+        let config = ChainConfig { num_threads, ..config(backend) };
         let found = F::denominator(&den, &config, &scores, n, Some(&lengths)).unwrap();
         assert!(found.ok && (found.value - total).abs() < 1e-6, "{} {total}", found.value);
         assert_eq!(found.deriv, deriv, "a sequence has the same bits in whatever company");
     }
     let long = vec![frames as u32 + 1; n];
-    let fault = F::denominator(&den, &config(), &scores, n, Some(&long)).unwrap_err();
+    let fault = F::denominator(&den, &config(backend), &scores, n, Some(&long)).unwrap_err();
     assert_eq!(fault.status, Status::KOSHI_E_SHAPE);
 }
 
-fn the_gpu_says_why_not<F: Face>() {
-    let config = ChainConfig { backend: ChainBackend::Cuda, ..config() };
-    let fault = F::denominator(&two_pdfs::<F>(), &config, &Scores::dense(&[0.0, 0.0], 2), 1, None).unwrap_err();
-    assert_eq!(fault.status, Status::KOSHI_E_UNSUPPORTED);
-    assert!(fault.message.contains("GPU"), "{}", fault.message);
+fn a_gpu_that_is_not_there<F: Face>(backend: ChainBackend) {
+    let config = ChainConfig { device: 99, ..config(backend) };
+    let den = two_pdfs::<F>();
+    let scores = Scores::dense(&[0.0, 0.0], 2);
+    let found = F::denominator(&den, &config, &scores, 1, None);
+    match backend {
+        ChainBackend::Cuda => {
+            let fault = found.unwrap_err();
+            assert_eq!(fault.status, Status::KOSHI_E_NO_DEVICE);
+            assert!(fault.message.contains("device is 99"), "{}", fault.message);
+            // The CPU takes its place where that is allowed.
+            let auto = ChainConfig { backend: ChainBackend::Auto, ..config };
+            let cpu = ChainConfig { backend: ChainBackend::Cpu, ..config };
+            let [auto, cpu] = [auto, cpu].map(|config| F::denominator(&den, &config, &scores, 1, None).unwrap());
+            assert_eq!(auto, cpu);
+        }
+        _ => assert!(found.unwrap().ok),
+    }
 }
 
-fn derivative_weights_multiply_rows<F: Face>() {
+fn derivative_weights_multiply_rows<F: Face>(backend: ChainBackend) {
     let den = two_pdfs::<F>();
     let said = F::supervision(&supervision([1, 3, 2], THREE_FRAMES)).unwrap();
     let scores = Scores::dense(&[0.1, 40.0, -0.3, 0.4, 0.5, 0.6], 2);
-    let config = ChainConfig { l2_regularize: 0.1, ..config() };
+    let config = ChainConfig { l2_regularize: 0.1, ..config(backend) };
     let plain = F::objf(&den, &said, &config, &scores, None).unwrap();
     let weights = [0.5, 0.0, 2.0];
     let found = F::objf(&den, &said, &config, &scores, Some(&weights)).unwrap();

@@ -3,11 +3,14 @@
 
 #[path = "common/chain/mod.rs"]
 mod chain;
+mod common;
 #[path = "support/noting.rs"]
 mod noting;
 
 use chain::{Random, bytes, end_to_end, supervision};
-use koshi::chain::{ChainConfig, DenominatorGraph, Scores, ScoresMut, Supervision, SupervisionHolder, chain_objective};
+use koshi::chain::{
+    ChainBackend, ChainConfig, DenominatorGraph, Scores, ScoresMut, Supervision, SupervisionHolder, chain_objective,
+};
 use koshi::table::{Holder, Output};
 
 /// More than any of the small files needs, buffers included.
@@ -69,7 +72,7 @@ fn supervisions_of_any_bytes() {
 fn graphs_of_any_bytes() {
     let source = Random(9).graph(4, 2);
     let scores = vec![0.5f32; 4 * 2];
-    let config = ChainConfig { num_threads: 1, ..ChainConfig::default() };
+    let config = ChainConfig { backend: ChainBackend::Cpu, num_threads: 1, ..ChainConfig::default() };
     let bytes = bytes(&source);
     let failures = attack(&bytes, |bytes| match DenominatorGraph::from_memory(bytes, 2) {
         Err(_) => false,
@@ -111,19 +114,26 @@ fn calls_after_the_first_take_no_memory() {
     let den = DenominatorGraph::from_source(&Random(7).graph(30, 2), 2).unwrap();
     for text in [supervision([2, 2, 2], FST), end_to_end([2, 2, 2], &[LOOPS, LOOPS])] {
         let said = Supervision::from_memory(&text).unwrap();
-        let config = ChainConfig { num_threads: 1, l2_regularize: 0.1, ..ChainConfig::default() };
-        let output = Random(8).scores(4, 2, 3.0).data;
-        let (mut deriv, mut xent) = (vec![0.0; 8], vec![0.0; 8]);
-        let mut taken = Vec::new();
-        for _ in 0..3 {
-            let before = noting::count();
-            let scores = Scores::new(&output, 4, 2, 2).unwrap();
-            let mut target = ScoresMut::new(&mut deriv, 4, 2, 2).unwrap();
-            let mut other = ScoresMut::new(&mut xent, 4, 2, 2).unwrap();
-            let outputs = (Some(&mut target), Some(&mut other));
-            assert!(chain_objective(&den, &said, &config, scores, outputs.0, outputs.1, None).unwrap().ok);
-            taken.push(noting::count() - before);
+        for backend in [ChainBackend::Cpu, ChainBackend::Cuda] {
+            common::gpu();
+            let config = ChainConfig { backend, num_threads: 1, l2_regularize: 0.1, ..ChainConfig::default() };
+            // Rows side by side, and with something between them.
+            let (output, stride) = (Random(8).scores(4, 3, 3.0).data, 3);
+            let (mut deriv, mut xent) = (vec![0.0; 8], vec![0.0; 12]);
+            let mut taken = Vec::new();
+            for _ in 0..4 {
+                let before = noting::count();
+                let scores = Scores::new(&output, 4, 2, stride).unwrap();
+                let mut target = ScoresMut::new(&mut deriv, 4, 2, 2).unwrap();
+                let mut other = ScoresMut::new(&mut xent, 4, 2, stride).unwrap();
+                let outputs = (Some(&mut target), Some(&mut other));
+                assert!(chain_objective(&den, &said, &config, scores, outputs.0, outputs.1, None).unwrap().ok);
+                let mut target = ScoresMut::new(&mut xent, 4, 2, stride).unwrap();
+                let target = Some((1.0, &mut target));
+                assert!(den.forward_backward(&config, scores, 2, None, target, None).unwrap().ok);
+                taken.push(noting::count() - before);
+            }
+            assert!(taken[0] > 0 && taken[1..] == [0, 0, 0], "{backend:?}: {taken:?}");
         }
-        assert!(taken[0] > 0 && taken[1..] == [0, 0], "{taken:?}");
     }
 }

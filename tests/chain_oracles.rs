@@ -1,15 +1,17 @@
-//! Chain training beside Kaldi: graphs, supervisions, forward-backward and objectives that it computed.
+//! Chain training beside Kaldi: graphs, supervisions, forward-backward and objectives that it computed, on the CPU and on
+//! the software GPU.
 //!
 //! Where Kaldi's numbers are not finite, ours must be; all others must agree.
 
+mod common;
 #[path = "support/shared.rs"]
 mod shared;
 
 use std::path::PathBuf;
 
 use koshi::chain::{
-    ChainConfig, DenominatorGraph, Scores, ScoresMut, Supervision, SupervisionHolder, Transition, chain_objective,
-    penalize_out_of_range,
+    ChainBackend, ChainConfig, DenominatorGraph, Scores, ScoresMut, Supervision, SupervisionHolder, Transition,
+    chain_objective, penalize_out_of_range,
 };
 use koshi::table::{Holder, Output};
 use serde_json::Value;
@@ -106,10 +108,16 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(f64::NAN)
 }
 
-fn config(case: &Value) -> ChainConfig {
+const BACKENDS: [ChainBackend; 2] = [ChainBackend::Cpu, ChainBackend::Cuda];
+
+fn config(case: &Value, backend: ChainBackend) -> ChainConfig {
+    if backend == ChainBackend::Cuda {
+        common::gpu();
+    }
     let option = |name: &str| case[name].as_f64().unwrap_or(0.0) as f32;
     let drawn = case["penalty_drawn"].as_bool().unwrap_or(false);
     ChainConfig {
+        backend,
         num_threads: 2,
         l2_regularize: option("l2_regularize"),
         // Kaldi applies it in half of the calls, doubled.
@@ -117,6 +125,16 @@ fn config(case: &Value) -> ChainConfig {
         leaky_hmm_coefficient: option("leaky_hmm_coefficient"),
         xent_regularize: option("xent_regularize"),
         ..ChainConfig::default()
+    }
+}
+
+/// The backends agree to 1e-5, relative and absolute, wherever Kaldi's numbers are.
+fn backends_agree(id: &str, cpu: &[f32], gpu: &[f32]) {
+    for (at, (&cpu, &gpu)) in cpu.iter().zip(gpu).enumerate() {
+        assert!(
+            (cpu - gpu).abs() <= 1e-5 * cpu.abs().max(1.0),
+            "{id}: element {at} is {gpu} on the GPU, {cpu} on the CPU"
+        );
     }
 }
 
@@ -246,24 +264,33 @@ fn denominators() {
         let id = case["id"].as_str().unwrap();
         let (graph, input) = (oracles.graph(&case["graph"]), oracles.input(&case["input"]));
         let n = case["num_sequences"].as_u64().unwrap() as usize;
-        let (mut deriv, mut log_probs) = (input.zeros(), vec![0.0; n]);
-        let weight = case["deriv_weight"].as_f64().unwrap() as f32;
-        let target = Some((weight, &mut input.mutable(&mut deriv)));
-        let found =
-            graph.forward_backward(&config(case), input.scores(), n, None, target, Some(&mut log_probs)).unwrap();
+        let run = |backend| {
+            let (mut deriv, mut log_probs) = (input.zeros(), vec![0.0; n]);
+            let weight = case["deriv_weight"].as_f64().unwrap() as f32;
+            let target = Some((weight, &mut input.mutable(&mut deriv)));
+            let (config, places) = (config(case, backend), Some(&mut log_probs[..]));
+            let found = graph.forward_backward(&config, input.scores(), n, None, target, places).unwrap();
+            (found, deriv, log_probs)
+        };
+        let [cpu, gpu] = BACKENDS.map(run);
+        assert_eq!(cpu.0.ok, gpu.0.ok, "{id}");
+        agree(id, "logprob of the GPU", gpu.0.log_prob, cpu.0.log_prob, 1e-5);
+        backends_agree(id, &cpu.1, &gpu.1);
         let result = &case["result"];
-        agree(id, "logprob", found.log_prob, number(&result["logprob"]), 1e-5);
-        if number(&result["logprob"]).is_finite() {
-            assert_eq!(found.ok, result["backward_ok"].as_bool().unwrap(), "{id}");
-        } else {
-            assert!(!found.ok, "{id}");
-        }
-        if let Some(each) = result.get("per_sequence_logprob") {
-            for (found, expected) in log_probs.iter().zip(each.as_array().unwrap()) {
-                agree(id, "logprob of a sequence", *found, number(expected), 1e-5);
+        for (found, deriv, log_probs) in [cpu, gpu] {
+            agree(id, "logprob", found.log_prob, number(&result["logprob"]), 1e-5);
+            if number(&result["logprob"]).is_finite() {
+                assert_eq!(found.ok, result["backward_ok"].as_bool().unwrap(), "{id}");
+            } else {
+                assert!(!found.ok, "{id}");
             }
+            if let Some(each) = result.get("per_sequence_logprob") {
+                for (found, expected) in log_probs.iter().zip(each.as_array().unwrap()) {
+                    agree(id, "logprob of a sequence", *found, number(expected), 1e-5);
+                }
+            }
+            all_agree(id, "derivative", &deriv, &oracles.npy(&case["files"]["den_deriv"], "'<f4'").floats());
         }
-        all_agree(id, "derivative", &deriv, &oracles.npy(&case["files"]["den_deriv"], "'<f4'").floats());
         count += 1;
     }
     assert!(count > 10);
@@ -304,32 +331,42 @@ fn objectives() {
         let supervision = oracles.supervision(&case["supervision"]);
         let supervision = supervision.with_weight(case["supervision_weight"].as_f64().unwrap() as f32).unwrap();
         let result = &case["result"];
-        let (mut deriv, mut xent) = (vec![7.0; input.data.len()], vec![f32::NAN; input.data.len()]);
-        let want = case["deriv_requested"].as_bool().unwrap();
-        let found = chain_objective(
-            &graph,
-            &supervision,
-            &config(case),
-            input.scores(),
-            want.then_some(&mut input.mutable(&mut deriv)),
-            Some(&mut input.mutable(&mut xent)),
-            None,
-        )
-        .unwrap();
+        let run = |backend| {
+            let (mut deriv, mut xent) = (vec![7.0; input.data.len()], vec![f32::NAN; input.data.len()]);
+            let want = case["deriv_requested"].as_bool().unwrap();
+            let found = chain_objective(
+                &graph,
+                &supervision,
+                &config(case, backend),
+                input.scores(),
+                want.then_some(&mut input.mutable(&mut deriv)),
+                Some(&mut input.mutable(&mut xent)),
+                None,
+            );
+            (found.unwrap(), deriv, xent)
+        };
+        let [cpu, gpu] = BACKENDS.map(run);
+        assert_eq!(cpu.0.ok, gpu.0.ok, "{id}");
+        agree(id, "objf of the GPU", gpu.0.objf, cpu.0.objf, 1e-5);
+        agree(id, "l2 term of the GPU", gpu.0.l2_term, cpu.0.l2_term, 1e-5);
+        backends_agree(id, &cpu.1, &gpu.1);
+        backends_agree(id, &cpu.2, &gpu.2);
         count += 1;
-        agree(id, "l2 term", found.l2_term, number(&result["l2_term"]), 1e-5);
-        agree(id, "weight", found.weight, number(&result["weight"]), 1e-6);
-        if id.starts_with("nan_on_objf") {
-            // Kaldi keeps a finite objective with NaN derivatives, or not: here it is always given up.
-            assert!(!found.ok && found.objf == -10.0 * found.weight, "{id}: {found:?}");
-            assert!(deriv.iter().chain(&xent).all(|value| value.is_finite()), "{id}");
-            continue;
-        }
-        agree(id, "objf", found.objf, number(&result["objf"]), 1e-5);
-        assert_eq!(!found.ok, result["fell_back_to_default_objf"].as_bool().unwrap(), "{id}");
-        for (name, found) in [("nnet_output_deriv", &deriv), ("xent_output_deriv", &xent)] {
-            if let Some(file) = case["files"].get(name) {
-                all_agree(id, name, found, &oracles.npy(file, "'<f4'").floats());
+        for (found, deriv, xent) in [cpu, gpu] {
+            agree(id, "l2 term", found.l2_term, number(&result["l2_term"]), 1e-5);
+            agree(id, "weight", found.weight, number(&result["weight"]), 1e-6);
+            if id.starts_with("nan_on_objf") {
+                // Kaldi keeps a finite objective with NaN derivatives, or not: here it is always given up.
+                assert!(!found.ok && found.objf == -10.0 * found.weight, "{id}: {found:?}");
+                assert!(deriv.iter().chain(&xent).all(|value| value.is_finite()), "{id}");
+                continue;
+            }
+            agree(id, "objf", found.objf, number(&result["objf"]), 1e-5);
+            assert_eq!(!found.ok, result["fell_back_to_default_objf"].as_bool().unwrap(), "{id}");
+            for (name, found) in [("nnet_output_deriv", &deriv), ("xent_output_deriv", &xent)] {
+                if let Some(file) = case["files"].get(name) {
+                    all_agree(id, name, found, &oracles.npy(file, "'<f4'").floats());
+                }
             }
         }
     }

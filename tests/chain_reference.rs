@@ -5,10 +5,10 @@
 mod chain;
 
 use chain::{Face, Random, Rust, Scores, bytes, end_to_end, graph, supervision};
-use koshi::chain::{ChainConfig, DenominatorGraph, Supervision};
+use koshi::chain::{ChainBackend, ChainConfig, DenominatorGraph, Supervision};
 
 fn config(leak: f32) -> ChainConfig {
-    ChainConfig { num_threads: 1, leaky_hmm_coefficient: leak, ..ChainConfig::default() }
+    ChainConfig { backend: ChainBackend::Cpu, num_threads: 1, leaky_hmm_coefficient: leak, ..ChainConfig::default() }
 }
 
 /// The graph as float64 sees it: initial probabilities, and arcs as (source, pdf, probability, destination).

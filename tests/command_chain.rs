@@ -2,6 +2,7 @@
 
 #[path = "common/chain/mod.rs"]
 mod chain;
+mod common;
 #[path = "support/shared.rs"]
 mod shared;
 
@@ -9,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use chain::{Face, Random, Rust, bytes, end_to_end, supervision};
-use koshi::chain::ChainConfig;
+use koshi::chain::{ChainBackend, ChainConfig};
 use koshi::table::{Matrix, MatrixHolder, read_file, write_file};
 
 fn run(arguments: &[&str]) -> Output {
@@ -49,6 +50,7 @@ fn one_line_and_the_matrices_that_were_named() {
     for said in [supervision([2, 2, 2], joined), end_to_end([2, 2, 2], &[loops, loops])] {
         std::fs::write(path("said"), &said).unwrap();
         let config = ChainConfig {
+            backend: ChainBackend::Cpu,
             leaky_hmm_coefficient: 0.1,
             l2_regularize: 0.01,
             out_of_range_regularize: 0.5,
@@ -99,8 +101,42 @@ fn failures_end_with_status_1() {
     fails(&["--l2-regularize=-1", &den, &said, &out]);
     fails(&["--num-threads=0", &den, &said, &out]);
     fails(&["--no-such-option", &den, &said, &out]);
+    fails(&["--use-gpu=maybe", &den, &said, &out]);
     fails(&[&den, &said]);
     fails(&[&den, &said, &out, "/dev/full"]);
+}
+
+/// In processes that find the software device by LD_LIBRARY_PATH, or a driver without a device.
+#[test]
+fn on_the_gpu_where_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let mut random = Random(4);
+    std::fs::write(path("den.fst"), bytes(&random.graph(40, 3))).unwrap();
+    std::fs::write(path("said"), supervision([2, 2, 3], "0 1 1 1;1 2 2 2;2 3 3 3;3 4 2 2;4")).unwrap();
+    write_file::<MatrixHolder>(&path("out"), &Matrix::from_data(4, 3, random.scores(4, 3, 3.0).data).unwrap(), true)
+        .unwrap();
+    let driver = common::soft::build(None);
+    let run = |use_gpu: &str, settings: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_koshi-chain-objf"));
+        command.args([use_gpu, "--verbose=1"]).args(["den.fst", "said", "out", "deriv"].map(path));
+        command.env("LD_LIBRARY_PATH", &driver).env("KOSHI_SOFT", common::with_kernels(settings));
+        command.output().unwrap()
+    };
+    let [cpu, gpu, optional] = ["--use-gpu=no", "--use-gpu=yes", "--use-gpu=optional"].map(|option| {
+        let output = run(option, "");
+        let on_gpu = String::from_utf8_lossy(&output.stderr).contains("the denominator graph takes");
+        assert_eq!(on_gpu, option != "--use-gpu=no", "{}", String::from_utf8_lossy(&output.stderr));
+        (fields(&output), matrix(Path::new(&path("deriv"))).data().to_vec())
+    });
+    assert_eq!(gpu, optional);
+    let [one, other]: [f64; 2] = [&cpu, &gpu].map(|found| found.0[0].parse().unwrap());
+    assert!((one - other).abs() < 1e-5 * one.abs(), "{one} {other}");
+    assert!(cpu.1.iter().zip(&gpu.1).all(|(one, other)| (one - other).abs() < 1e-5), "{cpu:?} {gpu:?}");
+    // No device: said, or gone without.
+    let output = run("--use-gpu=yes", "devices=0");
+    assert!(output.status.code() == Some(1) && !output.stderr.is_empty());
+    assert_eq!(fields(&run("--use-gpu=optional", "devices=0")), cpu.0);
 }
 
 #[test]

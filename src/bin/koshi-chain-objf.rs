@@ -6,7 +6,9 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use koshi::Error;
-use koshi::chain::{ChainConfig, DenominatorGraph, Objective, Scores, ScoresMut, Supervision, chain_objective};
+use koshi::chain::{
+    ChainBackend, ChainConfig, DenominatorGraph, Objective, Scores, ScoresMut, Supervision, chain_objective,
+};
 use koshi::table::{Matrix, MatrixHolder, format_general, read_file, write_file};
 
 use support::exit::{self, Failure};
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
     exit::run("koshi-chain-objf", || {
         let mut config = ChainConfig::default();
         let mut num_threads = config.num_threads as i32;
+        let mut use_gpu = "no".to_string();
         let mut options = Options::new(USAGE);
         let leak = "How likely a leap to any state is between frames; 0 or more, below 1";
         options.float("leaky-hmm-coefficient", &mut config.leaky_hmm_coefficient, leak);
@@ -34,12 +37,24 @@ fn main() -> ExitCode {
         options.float("xent-regularize", &mut config.xent_regularize, xent);
         let range = "Scale of the penalty on outputs beyond -30 and 30, in the derivative only";
         options.float("out-of-range-regularize", &mut config.out_of_range_regularize, range);
+        let gpu = "yes: on the first GPU, or not at all; optional: there if one can be used; no: on the CPU";
+        options.text("use-gpu", &mut use_gpu, gpu);
         options.int("num-threads", &mut num_threads, "Threads; results do not depend on their number");
         let Some(arguments) = options.read(3, 5)? else { return Ok(()) };
         config.num_threads = u32::try_from(num_threads).unwrap_or(0);
+        config.backend = backend(&use_gpu)?;
         config.check()?;
         run(&config, &arguments)
     })
+}
+
+fn backend(use_gpu: &str) -> Result<ChainBackend, Error> {
+    match use_gpu {
+        "yes" => Ok(ChainBackend::Cuda),
+        "optional" => Ok(ChainBackend::Auto),
+        "no" => Ok(ChainBackend::Cpu),
+        other => Err(Error::Config(format!("--use-gpu={other}: it must be yes, no or optional"))),
+    }
 }
 
 fn run(config: &ChainConfig, arguments: &[String]) -> Result<(), Failure> {

@@ -6,7 +6,7 @@ use crate::random::SplitMix;
 /// Where the objective is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChainBackend {
-    /// The GPU if this build has kernels for it and one is usable, else the CPU.
+    /// The GPU if one is usable and has the memory for it, else the CPU.
     #[default]
     Auto,
     /// The CPU.
@@ -20,6 +20,8 @@ pub enum ChainBackend {
 pub struct ChainConfig {
     /// Where to compute.
     pub backend: ChainBackend,
+    /// Index of the GPU, from 0.
+    pub device: u32,
     /// Threads over which sequences are spread: 1 to 1024. Results do not depend on it.
     pub num_threads: u32,
     /// Scale of the l2 penalty on the network's output. 0 or more.
@@ -33,7 +35,10 @@ pub struct ChainConfig {
     /// Whether the out-of-range penalty is drawn, as in Kaldi: nothing in half of the calls, twice its scale in the
     /// others. Else it is applied at its scale in each.
     pub randomised_penalty: bool,
-    /// What that is drawn from: the same number draws the same. A number that counts the calls will do.
+    /// Whether occupancies below 2^-14, of which a pdf's is the sum, are drawn on a GPU, as in Kaldi: each becomes 2^-14
+    /// or nothing, with the same mean. The CPU adds them up as they are.
+    pub randomised_thresholds: bool,
+    /// What these are drawn from: the same number draws the same. A number that counts the calls will do.
     pub seed: u64,
 }
 
@@ -42,19 +47,21 @@ impl Default for ChainConfig {
         let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get().min(1024) as u32);
         ChainConfig {
             backend: ChainBackend::Auto,
+            device: 0,
             num_threads: threads,
             l2_regularize: 0.0,
             out_of_range_regularize: 0.01,
             leaky_hmm_coefficient: 1e-5,
             xent_regularize: 0.0,
             randomised_penalty: false,
+            randomised_thresholds: false,
             seed: 0,
         }
     }
 }
 
 impl ChainConfig {
-    /// [`Error::Config`] for an option out of its range, [`Error::Unsupported`] for the GPU.
+    /// [`Error::Config`] for an option out of its range.
     pub fn check(&self) -> Result<()> {
         for (name, value) in [
             ("l2_regularize", self.l2_regularize),
@@ -72,13 +79,12 @@ impl ChainConfig {
         if !(1..=1024).contains(&self.num_threads) {
             return Err(Error::Config(format!("num_threads is {}; it must be 1 to 1024", self.num_threads)));
         }
-        match self.backend {
-            ChainBackend::Auto | ChainBackend::Cpu => Ok(()),
-            ChainBackend::Cuda => {
-                let why = "this build has no GPU kernels for the chain objective; use the CPU";
-                Err(Error::Unsupported(why.to_string()))
-            }
-        }
+        Ok(())
+    }
+
+    /// Below which occupancies are drawn; 0 for none.
+    pub(super) fn threshold(&self) -> f32 {
+        if self.randomised_thresholds { 1.0 / f32::from(1u16 << 14) } else { 0.0 }
     }
 
     /// The scale at which the out-of-range penalty is applied in this call.
@@ -110,7 +116,6 @@ mod tests {
         ] {
             assert!(matches!(bad.check(), Err(Error::Config(_))), "{bad:?}");
         }
-        assert!(matches!(ChainConfig { backend: ChainBackend::Cuda, ..good }.check(), Err(Error::Unsupported(_))));
     }
 
     #[test]

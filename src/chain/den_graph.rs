@@ -71,7 +71,7 @@ impl DenominatorGraph {
         let (transitions, forward, backward) = transitions(source)?;
         let initial = initial_probs(source, &transitions, &forward)?;
         let num_arcs = transitions.len() / 2;
-        let groups = Groups::new(&transitions[..num_arcs], &forward, num_pdfs)?;
+        let groups = Groups::new(&transitions[..num_arcs], &forward, num_pdfs, usize::MAX)?;
         Ok(DenominatorGraph {
             num_pdfs,
             transitions,

@@ -4,8 +4,9 @@ use rayon::prelude::*;
 
 use super::config::ChainConfig;
 use super::den_graph::DenominatorGraph;
-use super::scores::{Blocks, Scores, ScoresMut};
-use super::tile::{self, Task};
+use super::gpu::{self, DeviceMatrix};
+use super::scores::{Blocks, Scores, ScoresMut, Shape};
+use super::tile::{self, Outcome, Task};
 use super::workshop::DenominatorWork;
 use crate::error::{Error, Result};
 use crate::float_env::FloatEnv;
@@ -35,7 +36,10 @@ impl DenominatorGraph {
     /// written. `log_probs` takes those of each sequence.
     ///
     /// # Errors
-    /// [`Error::Shape`], [`Error::Config`], [`Error::Unsupported`], [`Error::NoMemory`].
+    /// [`Error::Shape`], [`Error::Config`], [`Error::NoMemory`]; with [`ChainBackend::Cuda`] [`Error::NoDevice`] and
+    /// [`Error::Device`].
+    ///
+    /// [`ChainBackend::Cuda`]: super::ChainBackend::Cuda
     pub fn forward_backward(
         &self,
         config: &ChainConfig,
@@ -46,15 +50,24 @@ impl DenominatorGraph {
         log_probs: Option<&mut [f64]>,
     ) -> Result<Denominator> {
         config.check()?;
-        self.check(&scores, num_sequences)?;
+        self.check(scores.shape(), num_sequences)?;
         if let Some((_, matrix)) = &derivative {
-            matrix.check(&scores, "the derivative")?;
+            matrix.shape().check(scores.shape(), "the derivative")?;
         }
         check_lengths(lengths, num_sequences, scores.rows() / num_sequences)?;
-        if log_probs.as_ref().is_some_and(|places| places.len() != num_sequences) {
-            return Err(Error::Shape(format!("places for log-probabilities, of which there are {num_sequences}")));
-        }
+        check_places(log_probs.as_deref(), num_sequences)?;
         let mut lent = self.workshop.lend();
+        let mut derivative = derivative;
+        if let Some(gpu) = gpu::of(self, config)? {
+            let target = derivative.as_mut().map(|(weight, matrix)| (*weight, gpu::Target::Host(matrix)));
+            let source = gpu::Source::Host(scores);
+            // SAFETY: nothing is in device memory.
+            let done = unsafe { gpu::denominator(&gpu, config, source, num_sequences, lengths, target, lent.work()) };
+            if let Some(found) = gpu::settled(config, done)? {
+                tell(log_probs, &lent.work().denominator.outcomes);
+                return Ok(found);
+            }
+        }
         let work = &mut lent.work().denominator;
         let found = self.run(config, scores, num_sequences, lengths, derivative.is_some(), work)?;
         if let Some((weight, matrix)) = derivative {
@@ -69,17 +82,51 @@ impl DenominatorGraph {
             };
             for_each_row(pool.as_deref(), work, num_sequences, matrix.blocks(num_sequences), task);
         }
-        if let Some(places) = log_probs {
-            for (place, outcome) in places.iter_mut().zip(&work.outcomes) {
-                *place = outcome.log_prob;
-            }
+        tell(log_probs, &work.outcomes);
+        Ok(found)
+    }
+
+    /// The same for matrices in the memory of GPU `config.device`, behind the work that `stream` (a `CUstream` as a
+    /// number, 0 for the default one) holds so far. All is done when the call returns.
+    ///
+    /// # Errors
+    /// As [`DenominatorGraph::forward_backward`]; [`Error::Unsupported`] where `config.backend` is the CPU;
+    /// [`Error::NoDevice`], [`Error::Device`].
+    ///
+    /// # Safety
+    /// The matrices are there until the call returns, and the stream is a live one of the device's primary context.
+    #[allow(clippy::too_many_arguments)] // those of the other, and the stream
+    pub unsafe fn forward_backward_device(
+        &self,
+        config: &ChainConfig,
+        scores: DeviceMatrix,
+        num_sequences: usize,
+        lengths: Option<&[u32]>,
+        derivative: Option<(f32, DeviceMatrix)>,
+        log_probs: Option<&mut [f64]>,
+        stream: usize,
+    ) -> Result<Denominator> {
+        config.check()?;
+        scores.check("network output")?;
+        self.check(scores.shape(), num_sequences)?;
+        if let Some((_, matrix)) = &derivative {
+            matrix.check("the derivative")?;
+            matrix.shape().check(scores.shape(), "the derivative")?;
         }
+        check_lengths(lengths, num_sequences, scores.rows / num_sequences)?;
+        check_places(log_probs.as_deref(), num_sequences)?;
+        let gpu = gpu::required(self, config)?;
+        let mut lent = self.workshop.lend();
+        let target = derivative.map(|(weight, matrix)| (weight, gpu::Target::Device(matrix)));
+        let source = gpu::Source::Device(scores, stream);
+        // SAFETY: by this function's own promise.
+        let found = unsafe { gpu::denominator(&gpu, config, source, num_sequences, lengths, target, lent.work()) }?;
+        tell(log_probs, &lent.work().denominator.outcomes);
         Ok(found)
     }
 
     /// Refuses what does not fit together.
-    pub(super) fn check(&self, scores: &Scores, num_sequences: usize) -> Result<()> {
-        let (rows, cols) = (scores.rows(), scores.cols());
+    pub(super) fn check(&self, Shape { rows, cols }: Shape, num_sequences: usize) -> Result<()> {
         if cols != self.num_pdfs() {
             return Err(Error::Shape(format!(
                 "the network output has {cols} columns, the graph {} pdfs",
@@ -146,7 +193,8 @@ impl DenominatorGraph {
                 }
             }
         }
-        Ok(summary(work, num_sequences, |sequence| lengths.map_or(frames, |all| all[sequence] as usize), backward))
+        let length = |sequence: usize| lengths.map_or(frames, |all| all[sequence] as usize);
+        Ok(summary(&mut outcomes[..num_sequences], length, backward))
     }
 }
 
@@ -171,16 +219,26 @@ fn check_lengths(lengths: Option<&[u32]>, num_sequences: usize, frames: usize) -
     }
 }
 
-/// Sums over the sequences in their order.
-fn summary(
-    work: &mut DenominatorWork,
-    num_sequences: usize,
-    length: impl Fn(usize) -> usize,
-    backward: bool,
-) -> Denominator {
+fn check_places(log_probs: Option<&[f64]>, num_sequences: usize) -> Result<()> {
+    match log_probs {
+        Some(places) if places.len() != num_sequences => {
+            Err(Error::Shape(format!("{} places for {num_sequences} log-probabilities", places.len())))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn tell(log_probs: Option<&mut [f64]>, outcomes: &[Outcome]) {
+    for (place, outcome) in log_probs.unwrap_or_default().iter_mut().zip(outcomes) {
+        *place = outcome.log_prob;
+    }
+}
+
+/// Sums over the sequences in their order. A sequence whose log-probability cannot be had is no longer usable.
+pub(super) fn summary(outcomes: &mut [Outcome], length: impl Fn(usize) -> usize, backward: bool) -> Denominator {
     let mut found = Denominator { log_prob: 0.0, ok: true };
     let (mut product, mut occupancy, mut begun) = (0.0, 0.0, 0.0);
-    for (sequence, outcome) in work.outcomes[..num_sequences].iter_mut().enumerate() {
+    for (sequence, outcome) in outcomes.iter_mut().enumerate() {
         let frames = length(sequence);
         outcome.usable &= outcome.log_prob.is_finite();
         if !outcome.usable {
@@ -195,7 +253,7 @@ fn summary(
         }
     }
     if backward && found.ok {
-        found.ok = agree("alpha times beta sums", product, num_sequences as f64, 0.001)
+        found.ok = agree("alpha times beta sums", product, outcomes.len() as f64, 0.001)
             && agree("occupancies sum", occupancy, begun, 0.01);
     }
     found

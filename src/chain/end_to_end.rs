@@ -3,7 +3,7 @@
 
 use super::acceptor::Acceptor;
 use super::numerator::{NumeratorWork, WHAT, fill, log_add};
-use super::scores::Scores;
+use super::scores::ScoreAt;
 use crate::error::{Error, Result};
 
 const NONE: f64 = f64::NEG_INFINITY;
@@ -13,7 +13,7 @@ pub(super) fn run(
     fst: &Acceptor,
     frames: usize,
     row: impl Fn(usize) -> usize,
-    scores: Scores,
+    scores: impl ScoreAt,
     backward: bool,
     work: &mut NumeratorWork,
 ) -> Result<f64> {
@@ -23,11 +23,11 @@ pub(super) fn run(
     fill(&mut work.alpha, size, NONE)?;
     work.alpha[0] = 0.0;
     for frame in 0..frames {
-        let scores = scores.row(row(frame));
+        let row = row(frame);
         let (before, after) = work.alpha.split_at_mut((frame + 1) * states);
         for (state, &alpha) in before[frame * states..].iter().enumerate().filter(|(_, alpha)| **alpha != NONE) {
             for arc in fst.arcs(state) {
-                let through = alpha - f64::from(arc.cost) + f64::from(scores[arc.label as usize - 1]);
+                let through = alpha - f64::from(arc.cost) + f64::from(scores.at(row, arc.label as usize - 1));
                 let next = &mut after[arc.next as usize];
                 *next = log_add(*next, through);
             }
@@ -46,7 +46,7 @@ fn occupancies(
     fst: &Acceptor,
     frames: usize,
     row: impl Fn(usize) -> usize,
-    scores: Scores,
+    scores: impl ScoreAt,
     total: f64,
     work: &mut NumeratorWork,
 ) -> Result<()> {
@@ -58,7 +58,6 @@ fn occupancies(
     }
     for frame in (0..frames).rev() {
         let row = row(frame);
-        let scores = scores.row(row);
         for state in 0..states {
             let alpha = work.alpha[frame * states + state];
             let mut beta = NONE;
@@ -68,7 +67,7 @@ fn occupancies(
                 if after == NONE || alpha == NONE {
                     continue;
                 }
-                let through = f64::from(scores[arc.label as usize - 1]) - f64::from(arc.cost) + after;
+                let through = f64::from(scores.at(row, arc.label as usize - 1)) - f64::from(arc.cost) + after;
                 beta = log_add(beta, through);
                 work.push(row, arc.label as u32 - 1, (alpha + through - total).exp())?;
             }

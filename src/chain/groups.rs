@@ -5,16 +5,10 @@
 //! the state that they enter. The backward pass then needs what the groups carried and no alpha at all.
 
 use super::den_graph::Transition;
+use crate::cuda::ChainArc as Arc;
 use crate::error::{Result, try_filled, try_reserve};
 
 const WHAT: &str = "denominator graph";
-
-/// An arc: its probability, and the source state (forward) or the group that it belongs to (backward).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Arc {
-    pub prob: f32,
-    pub at: u32,
-}
 
 /// Groups, numbered by pdf and then by the state that they enter.
 #[derive(Debug, Default)]
@@ -44,8 +38,9 @@ pub(super) struct Entering {
 }
 
 impl Groups {
-    /// Groups the arcs, which come by source state as `forward` tells.
-    pub fn new(arcs: &[Transition], forward: &[(u32, u32)], num_pdfs: usize) -> Result<Groups> {
+    /// Groups the arcs, which come by source state as `forward` tells. A group has at most `most` arcs: where more enter
+    /// a state with one pdf, there are several.
+    pub fn new(arcs: &[Transition], forward: &[(u32, u32)], num_pdfs: usize, most: usize) -> Result<Groups> {
         let num_states = forward.len();
         // (state entered, pdf, source) of each arc, in its place by source.
         let mut sources = try_filled(0u32, arcs.len(), WHAT)?;
@@ -61,7 +56,7 @@ impl Groups {
         let mut groups = Groups { arcs_in: Vec::new(), ..Groups::default() };
         try_reserve(&mut groups.arcs_in, arcs.len(), WHAT)?;
         groups.arcs_in.extend(order.iter().map(|&at| Arc { prob: arcs[at as usize].prob, at: sources[at as usize] }));
-        let runs = order.chunk_by(|&a, &b| key(a) == key(b));
+        let runs = order.chunk_by(|&a, &b| key(a) == key(b)).flat_map(|run| run.chunks(most));
         let num_groups = runs.clone().count();
         try_reserve(&mut groups.entering, num_groups, WHAT)?;
         groups.pdf_offsets = try_filled(0u32, num_pdfs + 1, WHAT)?;

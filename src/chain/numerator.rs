@@ -3,7 +3,7 @@
 
 use super::acceptor::Acceptor;
 use super::end_to_end;
-use super::scores::{Scores, ScoresMut};
+use super::scores::{ScoreAt, Scores, ScoresMut, Shape};
 use super::supervision::{Paths, Supervision};
 use crate::error::{Error, Result, try_reserve};
 
@@ -49,9 +49,9 @@ impl Supervision {
     ///
     /// [`Error::Shape`] unless there is a row for each sequence and frame and a column for each pdf.
     pub fn forward_backward(&self, scores: Scores, derivative: Option<&mut ScoresMut>) -> Result<Numerator> {
-        self.check(&scores)?;
+        self.check(scores.shape())?;
         if let Some(matrix) = &derivative {
-            matrix.check(&scores, "the derivative")?;
+            matrix.shape().check(scores.shape(), "the derivative")?;
         }
         let mut work = NumeratorWork::default();
         let found = self.run(scores, derivative.is_some(), &mut work)?;
@@ -64,32 +64,31 @@ impl Supervision {
     }
 
     /// Refuses scores of another shape.
-    pub(super) fn check(&self, scores: &Scores) -> Result<()> {
+    pub(super) fn check(&self, Shape { rows, cols }: Shape) -> Result<()> {
         let (n, frames) = (self.num_sequences, self.frames_per_sequence);
-        if n.checked_mul(frames) != Some(scores.rows()) {
-            let rows = scores.rows();
+        if n.checked_mul(frames) != Some(rows) {
             return Err(Error::Shape(format!(
                 "the network output has {rows} rows for {n} sequences of {frames} frames"
             )));
         }
-        if scores.cols() != self.label_dim {
-            let (cols, pdfs) = (scores.cols(), self.label_dim);
+        if cols != self.label_dim {
+            let pdfs = self.label_dim;
             return Err(Error::Shape(format!("the network output has {cols} columns, the supervision {pdfs} pdfs")));
         }
         Ok(())
     }
 
+    /// The row of a time of the joined FST, in which sequences come one after the other.
+    pub(super) fn row(&self, time: usize) -> usize {
+        time / self.frames_per_sequence + self.num_sequences * (time % self.frames_per_sequence)
+    }
+
     /// As [`Supervision::forward_backward`]; occupancies, without weight, are left in `work`, none unless `ok`.
-    pub(super) fn run(&self, scores: Scores, backward: bool, work: &mut NumeratorWork) -> Result<Numerator> {
+    pub(super) fn run(&self, scores: impl ScoreAt, backward: bool, work: &mut NumeratorWork) -> Result<Numerator> {
         work.occupancies.clear();
         let weight = f64::from(self.weight);
         let total = match &self.paths {
-            Paths::Joined { fst, times } => {
-                let rows = |time: usize| {
-                    time / self.frames_per_sequence + self.num_sequences * (time % self.frames_per_sequence)
-                };
-                weight * joined(fst, times, rows, scores, backward, work)?
-            }
+            Paths::Joined { fst, times } => weight * joined(fst, times, |time| self.row(time), scores, backward, work)?,
             Paths::EndToEnd(fsts) => {
                 let mut total = 0.0;
                 for (sequence, fst) in fsts.iter().enumerate() {
@@ -113,12 +112,12 @@ fn joined(
     fst: &Acceptor,
     times: &[u32],
     row: impl Fn(usize) -> usize,
-    scores: Scores,
+    scores: impl ScoreAt,
     backward: bool,
     work: &mut NumeratorWork,
 ) -> Result<f64> {
     const NONE: f64 = f64::NEG_INFINITY;
-    let score = |state: usize, label: i32| f64::from(scores.row(row(times[state] as usize))[label as usize - 1]);
+    let score = |state: usize, label: i32| f64::from(scores.at(row(times[state] as usize), label as usize - 1));
     fill(&mut work.alpha, fst.num_states(), NONE)?;
     work.alpha[0] = 0.0;
     let mut total = NONE;

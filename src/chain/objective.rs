@@ -4,8 +4,9 @@ use super::config::ChainConfig;
 use super::den_graph::DenominatorGraph;
 use super::denominator::{DEFAULT_LOG_PROB, Denominator, Lane, for_each_row};
 use super::exp::LIMIT;
+use super::gpu::{self, DeviceMatrix, Source, Target};
 use super::numerator::{Numerator, Occupancy};
-use super::scores::{Scores, ScoresMut};
+use super::scores::{Scores, ScoresMut, Shape};
 use super::supervision::Supervision;
 use super::workshop::Work;
 use crate::error::{Error, Result};
@@ -32,8 +33,10 @@ pub struct Objective {
 /// the first has the l2 part only and the second is 0. All that is written is finite.
 ///
 /// # Errors
-/// [`Error::Shape`] where rows, columns or weights do not fit, [`Error::Config`], [`Error::Unsupported`] (the GPU),
-/// [`Error::Argument`] for a weight that is not finite, [`Error::NoMemory`].
+/// [`Error::Shape`] where rows, columns or weights do not fit, [`Error::Config`], [`Error::Argument`] for a weight that
+/// is not finite, [`Error::NoMemory`]; with [`ChainBackend::Cuda`] [`Error::NoDevice`] and [`Error::Device`].
+///
+/// [`ChainBackend::Cuda`]: super::ChainBackend::Cuda
 pub fn chain_objective(
     graph: &DenominatorGraph,
     supervision: &Supervision,
@@ -44,20 +47,28 @@ pub fn chain_objective(
     deriv_weights: Option<&[f32]>,
 ) -> Result<Objective> {
     config.check()?;
-    supervision.check(&scores)?;
+    let shapes = [derivative.as_deref().map(ScoresMut::shape), xent_derivative.as_deref().map(ScoresMut::shape)];
+    check(graph, supervision, scores.shape(), shapes, deriv_weights)?;
     let num_sequences = supervision.num_sequences();
-    graph.check(&scores, num_sequences)?;
-    check_outputs(&scores, derivative.as_deref(), xent_derivative.as_deref(), deriv_weights)?;
     let mut lent = graph.workshop.lend();
     let work = lent.work();
+    if let Some(gpu) = gpu::of(graph, config)? {
+        let source = Source::Host(scores);
+        let one = derivative.as_deref_mut().map(Target::Host);
+        let other = xent_derivative.as_deref_mut().map(Target::Host);
+        // SAFETY: nothing is in device memory.
+        let done = unsafe { gpu::objective(&gpu, supervision, config, source, one, other, deriv_weights, work) };
+        if let Some(found) = gpu::settled(config, done)? {
+            return Ok(found);
+        }
+    }
     let wanted = (derivative.is_some(), derivative.is_some() || xent_derivative.is_some());
     let (denominator, numerator) = both(graph, supervision, config, scores, wanted, work)?;
-    let found = put_together(supervision, config, &scores, denominator, numerator);
+    let found = put_together(supervision, config, || sum_of_squares(&scores), denominator, numerator);
 
     let row_weight = |row: usize| deriv_weights.map_or(1.0, |weights| weights[row]);
     if let Some(matrix) = derivative.as_deref_mut() {
-        let l2 = if l2_applies(supervision, numerator) { config.l2_regularize } else { 0.0 };
-        let parts = Parts { weight: supervision.weight(), l2, penalty: config.penalty_scale(), ok: found.ok };
+        let parts = Parts::new(supervision, config, numerator, found.ok);
         let task = |row: usize, occupancies: Lane, target: &mut [f32]| {
             parts.write(scores.row(row), occupancies, row_weight(row), target);
         };
@@ -84,18 +95,56 @@ pub fn chain_objective(
     Ok(found)
 }
 
-fn check_outputs(
-    scores: &Scores,
-    derivative: Option<&ScoresMut>,
-    xent_derivative: Option<&ScoresMut>,
+/// [`chain_objective`] for matrices in the memory of GPU `config.device`, behind the work that `stream` (a `CUstream` as
+/// a number, 0 for the default one) holds so far. The weights are in the host's memory. All is done when the call returns.
+///
+/// # Errors
+/// As [`chain_objective`]; [`Error::Unsupported`] where `config.backend` is the CPU.
+///
+/// # Safety
+/// The matrices are there until the call returns, and the stream is a live one of the device's primary context.
+#[allow(clippy::too_many_arguments)] // those of the other, and the stream
+pub unsafe fn chain_objective_device(
+    graph: &DenominatorGraph,
+    supervision: &Supervision,
+    config: &ChainConfig,
+    scores: DeviceMatrix,
+    derivative: Option<DeviceMatrix>,
+    xent_derivative: Option<DeviceMatrix>,
+    deriv_weights: Option<&[f32]>,
+    stream: usize,
+) -> Result<Objective> {
+    config.check()?;
+    scores.check("network output")?;
+    for matrix in [&derivative, &xent_derivative].into_iter().flatten() {
+        matrix.check("derivative")?;
+    }
+    let shapes = [&derivative, &xent_derivative].map(|it| it.as_ref().map(DeviceMatrix::shape));
+    check(graph, supervision, scores.shape(), shapes, deriv_weights)?;
+    let gpu = gpu::required(graph, config)?;
+    let mut lent = graph.workshop.lend();
+    let [one, other] = [derivative, xent_derivative].map(|it| it.map(Target::Device));
+    let source = Source::Device(scores, stream);
+    // SAFETY: by this function's own promise.
+    unsafe { gpu::objective(&gpu, supervision, config, source, one, other, deriv_weights, lent.work()) }
+}
+
+/// Refuses what does not fit together.
+fn check(
+    graph: &DenominatorGraph,
+    supervision: &Supervision,
+    output: Shape,
+    [derivative, xent_derivative]: [Option<Shape>; 2],
     deriv_weights: Option<&[f32]>,
 ) -> Result<()> {
-    for (matrix, what) in [(derivative, "the derivative"), (xent_derivative, "the cross-entropy derivative")] {
-        matrix.map_or(Ok(()), |matrix| matrix.check(scores, what))?;
+    supervision.check(output)?;
+    graph.check(output, supervision.num_sequences())?;
+    for (shape, what) in [(derivative, "the derivative"), (xent_derivative, "the cross-entropy derivative")] {
+        shape.map_or(Ok(()), |shape| shape.check(output, what))?;
     }
     let Some(weights) = deriv_weights else { return Ok(()) };
-    if weights.len() != scores.rows() {
-        return Err(Error::Shape(format!("{} derivative weights for {} rows", weights.len(), scores.rows())));
+    if weights.len() != output.rows {
+        return Err(Error::Shape(format!("{} derivative weights for {} rows", weights.len(), output.rows)));
     }
     match weights.iter().position(|weight| !weight.is_finite()) {
         None => Ok(()),
@@ -112,7 +161,7 @@ fn both(
     (deriv, occupancies): (bool, bool),
     work: &mut Work,
 ) -> Result<(Denominator, Numerator)> {
-    let Work { denominator, numerator } = work;
+    let Work { denominator, numerator, .. } = work;
     let mut denominator = || graph.run(config, scores, supervision.num_sequences(), None, deriv, denominator);
     let mut numerator = || supervision.run(scores, occupancies, numerator);
     let (denominator, numerator) = match graph.workshop.threads(config.num_threads)? {
@@ -128,10 +177,11 @@ fn both(
     Ok((denominator?, numerator?))
 }
 
-fn put_together(
+/// The objective; `squares` gives the sum of the squares of all scores that are finite.
+pub(super) fn put_together(
     supervision: &Supervision,
     config: &ChainConfig,
-    scores: &Scores,
+    squares: impl FnOnce() -> f64,
     denominator: Denominator,
     numerator: Numerator,
 ) -> Objective {
@@ -140,7 +190,7 @@ fn put_together(
     let objf = numerator.log_prob - weight * denominator.log_prob;
     let ok = numerator.ok && denominator.ok && objf.is_finite();
     let l2_term = match l2_applies(supervision, numerator) && config.l2_regularize != 0.0 {
-        true => -0.5 * weight * f64::from(config.l2_regularize) * sum_of_squares(scores),
+        true => -0.5 * weight * f64::from(config.l2_regularize) * squares(),
         false => 0.0,
     };
     Objective { objf: if ok { objf } else { DEFAULT_LOG_PROB * frames }, l2_term, weight: frames, ok }
@@ -169,23 +219,30 @@ fn sum_of_squares(scores: &Scores) -> f64 {
 }
 
 /// The derivative but for the numerator.
-struct Parts {
-    weight: f32,
-    l2: f32,
-    penalty: f32,
+pub(super) struct Parts {
+    pub weight: f32,
+    /// Scale of the l2 part, the weight included.
+    pub l2: f32,
+    /// Scale of the out-of-range penalty.
+    pub penalty: f32,
     ok: bool,
 }
 
 impl Parts {
+    pub fn new(supervision: &Supervision, config: &ChainConfig, numerator: Numerator, ok: bool) -> Parts {
+        let weight = supervision.weight();
+        let l2 = if l2_applies(supervision, numerator) { weight * config.l2_regularize } else { 0.0 };
+        Parts { weight, l2, penalty: config.penalty_scale(), ok }
+    }
+
     fn write(&self, scores: &[f32], occupancies: Lane, row_weight: f32, target: &mut [f32]) {
-        let l2 = self.weight * self.l2;
         for ((place, &score), &occupancy) in target.iter_mut().zip(scores).zip(occupancies) {
             let mut value = 0.0;
             if self.ok {
                 value = -self.weight * occupancy - beyond(score, LIMIT, self.penalty);
             }
             if score.is_finite() {
-                value -= l2 * score;
+                value -= self.l2 * score;
             }
             *place = bounded(row_weight * value);
         }
@@ -213,7 +270,7 @@ pub fn penalize_out_of_range(limit: f32, scale: f32, scores: Scores, derivative:
             return Err(Error::Argument(format!("{name} is {value}; it must be 0 or more and finite")));
         }
     }
-    derivative.check(&scores, "the derivative")?;
+    derivative.shape().check(scores.shape(), "the derivative")?;
     for row in 0..scores.rows() {
         for (place, &score) in derivative.row(row).iter_mut().zip(scores.row(row)) {
             *place = bounded(*place - beyond(score, limit, scale));

@@ -12,6 +12,37 @@ fn check(len: usize, [rows, cols, stride]: [usize; 3], what: &str) -> Result<()>
     }
 }
 
+/// How many rows and columns a matrix has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Shape {
+    pub rows: usize,
+    pub cols: usize,
+}
+
+impl Shape {
+    /// [`Error::Shape`] unless this is the shape of the network output too.
+    pub fn check(self, output: Shape, what: &str) -> Result<()> {
+        if self == output {
+            return Ok(());
+        }
+        let Shape { rows, cols } = self;
+        Err(Error::Shape(format!("{what} is {rows} by {cols}, the network output {} by {}", output.rows, output.cols)))
+    }
+}
+
+/// Where a score can be asked for.
+pub(super) trait ScoreAt: Copy + Sync {
+    /// The score of a pdf in a row; both are within the shape.
+    fn at(self, row: usize, pdf: usize) -> f32;
+}
+
+impl ScoreAt for Scores<'_> {
+    #[inline]
+    fn at(self, row: usize, pdf: usize) -> f32 {
+        self.row(row)[pdf]
+    }
+}
+
 /// Rows of the network's output.
 #[derive(Clone, Copy, Debug)]
 pub struct Scores<'a> {
@@ -39,6 +70,15 @@ impl<'a> Scores<'a> {
         self.cols
     }
 
+    pub(super) fn shape(&self) -> Shape {
+        Shape { rows: self.rows, cols: self.cols }
+    }
+
+    /// All numbers from the first to the last one, and how far apart rows begin.
+    pub(super) fn used(&self) -> (&'a [f32], usize) {
+        (&self.data[..(self.rows - 1) * self.stride + self.cols], self.stride)
+    }
+
     /// A row; `row` is below [`Scores::rows`].
     #[inline]
     pub(super) fn row(&self, row: usize) -> &'a [f32] {
@@ -62,13 +102,13 @@ impl<'a> ScoresMut<'a> {
         Ok(ScoresMut { data, rows, cols, stride })
     }
 
-    /// [`Error::Shape`] unless this has as many rows and columns as `scores`.
-    pub(super) fn check(&self, scores: &Scores, what: &str) -> Result<()> {
-        if (self.rows, self.cols) == (scores.rows, scores.cols) {
-            return Ok(());
-        }
-        let (rows, cols) = (self.rows, self.cols);
-        Err(Error::Shape(format!("{what} is {rows} by {cols}, the network output {} by {}", scores.rows, scores.cols)))
+    pub(super) fn shape(&self) -> Shape {
+        Shape { rows: self.rows, cols: self.cols }
+    }
+
+    /// As [`Scores::used`].
+    pub(super) fn used(&mut self) -> (&mut [f32], usize) {
+        (&mut self.data[..(self.rows - 1) * self.stride + self.cols], self.stride)
     }
 
     /// A row; `row` is below the number of rows.
@@ -79,8 +119,9 @@ impl<'a> ScoresMut<'a> {
 
     /// Blocks of `rows` rows: the first numbers of row r of one begin at `r * stride`.
     pub(super) fn blocks(&mut self, rows: usize) -> Blocks<'_> {
-        let used = (self.rows - 1) * self.stride + self.cols;
-        Blocks { data: &mut self.data[..used], len: rows * self.stride, stride: self.stride, cols: self.cols }
+        let cols = self.cols;
+        let (data, stride) = self.used();
+        Blocks { data, len: rows * stride, stride, cols }
     }
 }
 

@@ -5,8 +5,9 @@
 //! float64. Nothing here depends on the number of lanes: a sequence's bits are its own.
 
 use super::exp::clamped_exp;
-use super::groups::{Arc, Groups};
+use super::groups::Groups;
 use super::scores::Scores;
+use crate::cuda::ChainArc as Arc;
 
 /// What is computed, and over which part of a batch.
 pub(super) struct Task<'a> {
@@ -262,7 +263,7 @@ impl<const W: usize> Tile<'_, W> {
     }
 }
 
-fn is_usable(value: f32) -> bool {
+pub(super) fn is_usable(value: f32) -> bool {
     value > 0.0 && value.is_finite()
 }
 

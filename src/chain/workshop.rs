@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::elements::Elements;
 use super::numerator::NumeratorWork;
 use super::tile::{Outcome, Scratch};
+use crate::cuda::{ChainGraph, ChainOutcome};
 use crate::error::{Error, Result, try_reserve};
 use crate::quiet::Quiet;
 
@@ -14,6 +16,8 @@ use crate::quiet::Quiet;
 pub(super) struct Workshop {
     idle: Mutex<Vec<Work>>,
     pool: Mutex<Option<Arc<rayon::ThreadPool>>>,
+    /// The graph on GPUs.
+    pub gpus: Mutex<Vec<Arc<ChainGraph>>>,
 }
 
 /// The arrays of one call.
@@ -21,6 +25,24 @@ pub(super) struct Workshop {
 pub(super) struct Work {
     pub denominator: DenominatorWork,
     pub numerator: NumeratorWork,
+    pub gpu: GpuWork,
+}
+
+/// The host's arrays of a call on a GPU.
+#[derive(Debug, Default)]
+pub(super) struct GpuWork {
+    pub lengths: Vec<u32>,
+    pub elements: Elements,
+    /// Of the elements: their scores, and sums of their occupancies.
+    pub values: Vec<f32>,
+    pub sums: Vec<f32>,
+    /// Frames of each sequence whose occupancies count.
+    pub counted: Vec<u32>,
+    /// As the device tells them, and the scale of each frame, sequence after sequence.
+    pub outcomes: Vec<ChainOutcome>,
+    pub scales: Vec<f32>,
+    /// By row and pdf.
+    pub occupancies: Vec<f32>,
 }
 
 /// The arrays of the denominator.

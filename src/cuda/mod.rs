@@ -1,11 +1,17 @@
-//! Lanes on a GPU. Only this room names `cudarc`, and that only to load the driver's library.
+//! The GPU: lanes of the search, and the chain objective's recursion. Only this room names `cudarc`, and that only to load the driver's library.
 //!
 //! A `context` is a device; a `module` the kernels on it, a `graph` the blocks that they search. The
 //! `workspace` of a decoder holds the `memory` of its lanes by the plan of `layout`, and runs a
 //! launch: one block a lane, many frames. A `channel` stays on the host between launches; `lanes`
 //! bring channels and workspace together.
+//!
+//! A `chain_graph` is a denominator graph on a device; a `chain_call` runs the recursion on one batch, with the structs
+//! of `chain_layout`.
 
 mod api;
+mod chain_call;
+mod chain_graph;
+mod chain_layout;
 mod channel;
 mod context;
 mod graph;
@@ -17,6 +23,9 @@ mod nvrtc;
 mod probe;
 mod workspace;
 
+pub use chain_call::{ChainBatch, ChainCall, ChainDerivative, ChainMatrix, ChainMatrixMut};
+pub use chain_graph::{ChainArrays, ChainGraph};
+pub use chain_layout::{ChainArc, ChainGroup, ChainOutcome};
 pub use channel::CudaChannel;
 pub use lanes::CudaLanes;
 pub use probe::{DeviceInfo, devices};

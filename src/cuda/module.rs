@@ -18,13 +18,22 @@ const SOURCE: &str = concat!(include_str!(concat!(env!("OUT_DIR"), "/kernels.cu"
 static IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kernels.fatbin"));
 
 /// The entry points, by name.
-pub(super) const NAMES: [&CStr; 3] = [c"koshi_k_decode", c"koshi_k_lattice", c"koshi_k_rows"];
+pub(super) const NAMES: [&CStr; 8] = [
+    c"koshi_k_decode",
+    c"koshi_k_lattice",
+    c"koshi_k_rows",
+    c"koshi_k_chain_forward",
+    c"koshi_k_chain_backward",
+    c"koshi_k_chain_gather",
+    c"koshi_k_chain_derivative",
+    c"koshi_k_chain_add",
+];
 
 /// Loaded kernels.
 pub(super) struct Module {
     context: Arc<Context>,
     handle: Handle,
-    functions: [Handle; 3],
+    functions: [Handle; NAMES.len()],
 }
 
 // SAFETY: modules and functions may be used from any thread.
@@ -75,7 +84,7 @@ impl Module {
     /// `image` is a fatbin, or PTX that ends with NUL.
     fn from_image(context: &Arc<Context>, image: &[u8]) -> Result<Module> {
         let mut module =
-            Module { context: Arc::clone(context), handle: ptr::null_mut(), functions: [ptr::null_mut(); 3] };
+            Module { context: Arc::clone(context), handle: ptr::null_mut(), functions: [ptr::null_mut(); NAMES.len()] };
         // SAFETY: an image as the driver takes it; it writes a handle.
         let code = unsafe { (context.api.module_load)(&raw mut module.handle, image.as_ptr().cast::<c_void>()) };
         context.check(code, "cuModuleLoadData")?;
@@ -107,6 +116,26 @@ impl Module {
     /// `koshi_k_rows`.
     pub fn rows(&self) -> Handle {
         self.functions[2]
+    }
+
+    /// `koshi_k_chain_forward` and `koshi_k_chain_backward`.
+    pub fn chain_passes(&self) -> [Handle; 2] {
+        [self.functions[3], self.functions[4]]
+    }
+
+    /// `koshi_k_chain_gather`.
+    pub fn chain_gather(&self) -> Handle {
+        self.functions[5]
+    }
+
+    /// `koshi_k_chain_derivative`.
+    pub fn chain_derivative(&self) -> Handle {
+        self.functions[6]
+    }
+
+    /// `koshi_k_chain_add`.
+    pub fn chain_add(&self) -> Handle {
+        self.functions[7]
     }
 }
 

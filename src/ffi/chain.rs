@@ -10,7 +10,9 @@ use super::error::{koshi_error, koshi_status, ok_or_partial};
 use super::guard;
 use super::registry::{self, Kind, Opaque};
 use super::supervision::{self, koshi_supervision};
-use crate::chain::{DenominatorGraph, Scores, ScoresMut, chain_objective, penalize_out_of_range};
+use crate::chain::{
+    DenominatorGraph, DeviceMatrix, Scores, ScoresMut, chain_objective, chain_objective_device, penalize_out_of_range,
+};
 use crate::error::{Error, Result};
 
 /// The denominator graph of chain training: all that could have been said. It keeps working memory and
@@ -136,6 +138,21 @@ impl Matrices {
         Scores::new(data, self.rows, self.cols, stride)
     }
 
+    /// A matrix in device memory; `None` for null.
+    fn on_device(&mut self, pointer: *const f32, stride: usize, name: &str) -> Result<Option<DeviceMatrix>> {
+        if pointer.is_null() {
+            return Ok(None);
+        }
+        self.len(pointer, stride, name)?;
+        Ok(Some(DeviceMatrix { at: pointer as u64, rows: self.rows, cols: self.cols, stride }))
+    }
+
+    /// The network output in device memory.
+    fn output_on_device(&mut self, pointer: *const f32, stride: usize) -> Result<DeviceMatrix> {
+        let output = self.on_device(pointer, stride, "output")?;
+        output.ok_or_else(|| Error::Argument("output is NULL".into()))
+    }
+
     /// A matrix to write to; `None` for null.
     ///
     /// # Safety
@@ -161,7 +178,8 @@ impl Matrices {
 /// is not in it; *weight is the supervision's weight times all frames: objf / weight is the value a frame.
 /// Each may be NULL. `deriv` and `xent_deriv` may be NULL; what they held does not matter. `deriv` gets the
 /// derivative of objf, l2 term and out-of-range penalty by `output`, `xent_deriv` the weighted likelihood of
-/// each pdf given what was said (not times xent_regularize). Matrices may not overlap.
+/// each pdf given what was said (not times xent_regularize). Matrices may not overlap. All three are where
+/// config->memory says: in the memory of the host or of the GPU.
 ///
 /// KOSHI_OK_PARTIAL where no objective can be had (NaN or +inf where something was said, nothing that was
 /// said is possible, numbers out of range, or forward and backward pass disagree: sums over the batch that
@@ -170,7 +188,8 @@ impl Matrices {
 /// nothing to the l2 term. NaN where nothing was said counts as -30, and the call is KOSHI_OK.
 ///
 /// KOSHI_E_SHAPE where output, graph, supervision and deriv_weights do not fit together; KOSHI_E_CONFIG;
-/// KOSHI_E_UNSUPPORTED for the GPU; KOSHI_E_ARGUMENT; KOSHI_E_NO_MEMORY.
+/// KOSHI_E_UNSUPPORTED for device memory without the GPU; KOSHI_E_ARGUMENT; KOSHI_E_NO_MEMORY; and, on a GPU,
+/// KOSHI_E_NO_DEVICE, KOSHI_E_DEVICE.
 #[unsafe(no_mangle)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe extern "C" fn koshi_chain_objf(
@@ -202,13 +221,20 @@ pub unsafe extern "C" fn koshi_chain_objf(
                 arg::out_optional(l2_term, "l2_term")?,
                 arg::out_optional(weight, "weight")?,
             ];
-            let scores = matrices.scores(output, stride)?;
-            let mut deriv = matrices.derivative(deriv, deriv_stride, "deriv")?;
-            let mut xent_deriv = matrices.derivative(xent_deriv, xent_deriv_stride, "xent_deriv")?;
             let options = config.chain_config()?;
-            let (deriv, xent_deriv) = (deriv.as_mut(), xent_deriv.as_mut());
             let weights = config.deriv_weights()?;
-            let found = chain_objective(&graph, &supervision, &options, scores, deriv, xent_deriv, weights)?;
+            let found = if let Some(stream) = config.device_memory()? {
+                let scores = matrices.output_on_device(output, stride)?;
+                let deriv = matrices.on_device(deriv, deriv_stride, "deriv")?;
+                let xent_deriv = matrices.on_device(xent_deriv, xent_deriv_stride, "xent_deriv")?;
+                chain_objective_device(&graph, &supervision, &options, scores, deriv, xent_deriv, weights, stream)?
+            } else {
+                let scores = matrices.scores(output, stride)?;
+                let mut deriv = matrices.derivative(deriv, deriv_stride, "deriv")?;
+                let mut xent_deriv = matrices.derivative(xent_deriv, xent_deriv_stride, "xent_deriv")?;
+                let (deriv, xent_deriv) = (deriv.as_mut(), xent_deriv.as_mut());
+                chain_objective(&graph, &supervision, &options, scores, deriv, xent_deriv, weights)?
+            };
             for (place, value) in places.into_iter().zip([found.objf, found.l2_term, found.weight]) {
                 if let Some(place) = place {
                     place.set(value);
@@ -221,7 +247,8 @@ pub unsafe extern "C" fn koshi_chain_objf(
 
 /// The log-probability of all that the graph holds, summed over `num_sequences` sequences, in *logprob, and
 /// `deriv_weight` times its derivative, added to `deriv` unless that is NULL. `output` and `config` are as
-/// for koshi_chain_objf; of the options, only backend, device, num_threads and leaky_hmm_coefficient matter.
+/// for koshi_chain_objf; of the options, only backend, device, memory, stream, num_threads,
+/// leaky_hmm_coefficient, randomised_thresholds and seed matter.
 /// Scores are clamped to -30 and 30, NaN counts as -30. `lengths` are the frames of each sequence, at most
 /// rows / num_sequences; NULL if all have that many. Rows of frames that a sequence has not are not read, and
 /// their rows in `deriv` left alone.
@@ -250,16 +277,23 @@ pub unsafe extern "C" fn koshi_chain_denominator(
         let mut matrices = Matrices::new(rows, cols);
         // SAFETY: the header's promises on structs, arrays and results.
         unsafe {
-            let config = config::read_optional(config, "config")?.chain_config()?;
+            let config = config::read_optional(config, "config")?;
+            let options = config.chain_config()?;
             let out = arg::out(logprob, "logprob")?;
-            let scores = matrices.scores(output, stride)?;
-            let mut deriv = matrices.derivative(deriv, deriv_stride, "deriv")?;
             let lengths = match lengths.is_null() || num_sequences > rows {
                 true => None,
                 false => Some(arg::array(lengths, num_sequences, "lengths")?),
             };
-            let target = deriv.as_mut().map(|deriv| (deriv_weight, deriv));
-            let found = graph.forward_backward(&config, scores, num_sequences, lengths, target, None)?;
+            let found = if let Some(stream) = config.device_memory()? {
+                let scores = matrices.output_on_device(output, stride)?;
+                let target = matrices.on_device(deriv, deriv_stride, "deriv")?.map(|deriv| (deriv_weight, deriv));
+                graph.forward_backward_device(&options, scores, num_sequences, lengths, target, None, stream)?
+            } else {
+                let scores = matrices.scores(output, stride)?;
+                let mut deriv = matrices.derivative(deriv, deriv_stride, "deriv")?;
+                let target = deriv.as_mut().map(|deriv| (deriv_weight, deriv));
+                graph.forward_backward(&options, scores, num_sequences, lengths, target, None)?
+            };
             out.set(found.log_prob);
             Ok(ok_or_partial(found.ok))
         }
@@ -268,8 +302,8 @@ pub unsafe extern "C" fn koshi_chain_denominator(
 
 /// The log-probability of what was said, times the supervision's weight (end-to-end without it, as in Kaldi),
 /// in *logprob, and weight times its derivative, added to `deriv` unless that is NULL. `output` is as for
-/// koshi_chain_objf; scores are not clamped. KOSHI_OK_PARTIAL where it is not finite: *logprob is then -10 a
-/// frame times the weight, and nothing is added.
+/// koshi_chain_objf, in the memory of the host; scores are not clamped. KOSHI_OK_PARTIAL where it is not
+/// finite: *logprob is then -10 a frame times the weight, and nothing is added.
 #[unsafe(no_mangle)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe extern "C" fn koshi_chain_numerator(
@@ -299,7 +333,8 @@ pub unsafe extern "C" fn koshi_chain_numerator(
 }
 
 /// Takes `scale` times what each element of `output` is beyond -limit or limit from the same element of
-/// `deriv`. Elements that are not finite count as within. Both are 0 or more and finite.
+/// `deriv`, both in the memory of the host. Elements that are not finite count as within. Limit and scale are
+/// 0 or more and finite.
 #[unsafe(no_mangle)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe extern "C" fn koshi_chain_penalize_out_of_range(

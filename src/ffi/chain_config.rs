@@ -1,5 +1,6 @@
 //! The options of the chain objective, as C sets them.
 
+use std::ffi::c_void;
 use std::ptr;
 
 use super::arg;
@@ -10,19 +11,34 @@ use super::guard;
 use crate::chain::{ChainBackend, ChainConfig};
 use crate::error::{Error, Result};
 
+/// Where the matrices of a call are: network output and derivatives, all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum koshi_memory {
+    /// In the memory of the host.
+    KOSHI_MEMORY_HOST = 0,
+    /// In memory that the GPU can read and write. Pointers to floats are then addresses of the device,
+    /// CUdeviceptr, and are never read by the host.
+    KOSHI_MEMORY_DEVICE = 1,
+}
+
+use koshi_memory::*;
+
 /// The options of the chain objective. Defaults are Kaldi's.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct koshi_chain_config {
     /// sizeof this struct.
     pub struct_size: u32,
-    /// Where to compute: a koshi_backend. Default KOSHI_BACKEND_AUTO, which is the CPU in this version;
-    /// KOSHI_BACKEND_CUDA answers KOSHI_E_UNSUPPORTED.
+    /// Where to compute: a koshi_backend. Default KOSHI_BACKEND_AUTO: the GPU if one is usable, else the CPU,
+    /// which also takes the place of a GPU that fails or lacks the memory. The first call takes the graph to
+    /// the GPU.
     pub backend: i32,
     /// Index of the GPU. Default 0.
     pub device: u32,
     /// Threads over which sequences are spread on the CPU: 1 to 1024. Default by the machine. Results are
-    /// the same bits with any number.
+    /// the same bits with any number. Those of a GPU are the same bits in every run, and the CPU's but for
+    /// roundings.
     pub num_threads: u32,
     /// Scale of the l2 penalty on the network output. 0 or more. Default 0.
     pub l2_regularize: f32,
@@ -37,16 +53,29 @@ pub struct koshi_chain_config {
     pub randomised_penalty: u32,
     /// Must be 0.
     pub reserved: u32,
-    /// What randomised_penalty draws from, the same for the same number: count the calls here. Default 0.
+    /// What randomised_penalty and randomised_thresholds draw from, the same for the same number: count the
+    /// calls here. Default 0.
     pub seed: u64,
     /// Factors of the rows of the derivatives that koshi_chain_objf writes, one a row; NULL for none.
     /// Default NULL.
     pub deriv_weights: *const f32,
     /// Their number. Default 0.
     pub num_deriv_weights: u64,
+    /// Where the matrices are: a koshi_memory. KOSHI_MEMORY_DEVICE needs the GPU: KOSHI_E_UNSUPPORTED with
+    /// KOSHI_BACKEND_CPU, and KOSHI_BACKEND_AUTO does not go to the CPU instead. deriv_weights and lengths are
+    /// always in the host's memory. Default KOSHI_MEMORY_HOST.
+    pub memory: i32,
+    /// 1: on a GPU, occupancies below 2^-14, of which a pdf's is the sum, become 2^-14 or 0, drawn with the
+    /// same mean, as Kaldi's GPU code does; 0: they are added up as they are. The CPU always does that.
+    /// Default 0.
+    pub randomised_thresholds: u32,
+    /// The work that matrices in device memory wait for: what `stream` holds so far, a CUstream of the
+    /// device's primary context, NULL for its default stream. All is written when a call returns. Default
+    /// NULL.
+    pub stream: *mut c_void,
 }
 
-const _: () = assert!(size_of::<koshi_chain_config>() == koshi_chain_config::FIRST_SIZE);
+const _: () = assert!(size_of::<koshi_chain_config>() == 80);
 
 // SAFETY: numbers and a pointer of 4 and 8 bytes whose sum is the size, so there is no padding.
 unsafe impl Grows for koshi_chain_config {
@@ -56,13 +85,13 @@ unsafe impl Grows for koshi_chain_config {
     fn defaults() -> koshi_chain_config {
         let config = ChainConfig::default();
         koshi_chain_config {
-            struct_size: Self::FIRST_SIZE as u32,
+            struct_size: size_of::<koshi_chain_config>() as u32,
             backend: match config.backend {
                 ChainBackend::Auto => KOSHI_BACKEND_AUTO,
                 ChainBackend::Cpu => KOSHI_BACKEND_CPU,
                 ChainBackend::Cuda => KOSHI_BACKEND_CUDA,
             } as i32,
-            device: 0,
+            device: config.device,
             num_threads: config.num_threads,
             l2_regularize: config.l2_regularize,
             out_of_range_regularize: config.out_of_range_regularize,
@@ -73,6 +102,9 @@ unsafe impl Grows for koshi_chain_config {
             seed: config.seed,
             deriv_weights: ptr::null(),
             num_deriv_weights: 0,
+            memory: KOSHI_MEMORY_HOST as i32,
+            randomised_thresholds: u32::from(config.randomised_thresholds),
+            stream: ptr::null_mut(),
         }
     }
 }
@@ -87,22 +119,36 @@ impl koshi_chain_config {
             value if value == KOSHI_BACKEND_CUDA as i32 => ChainBackend::Cuda,
             value => return Err(Error::Config(format!("backend is {value}; it must be a koshi_backend"))),
         };
-        if self.randomised_penalty > 1 {
-            let value = self.randomised_penalty;
-            return Err(Error::Config(format!("randomised_penalty is {value}; it must be 0 or 1")));
+        for (name, value) in
+            [("randomised_penalty", self.randomised_penalty), ("randomised_thresholds", self.randomised_thresholds)]
+        {
+            if value > 1 {
+                return Err(Error::Config(format!("{name} is {value}; it must be 0 or 1")));
+            }
         }
         let config = ChainConfig {
             backend,
+            device: self.device,
             num_threads: self.num_threads,
             l2_regularize: self.l2_regularize,
             out_of_range_regularize: self.out_of_range_regularize,
             leaky_hmm_coefficient: self.leaky_hmm_coefficient,
             xent_regularize: self.xent_regularize,
             randomised_penalty: self.randomised_penalty == 1,
+            randomised_thresholds: self.randomised_thresholds == 1,
             seed: self.seed,
         };
         config.check()?;
         Ok(config)
+    }
+
+    /// Whether the matrices are in device memory, and the stream that they wait for.
+    pub(super) fn device_memory(&self) -> Result<Option<usize>> {
+        match self.memory {
+            value if value == KOSHI_MEMORY_HOST as i32 => Ok(None),
+            value if value == KOSHI_MEMORY_DEVICE as i32 => Ok(Some(self.stream as usize)),
+            value => Err(Error::Config(format!("memory is {value}; it must be a koshi_memory"))),
+        }
     }
 
     /// Factors of the rows of derivatives.
@@ -149,15 +195,16 @@ mod tests {
         for bad in [
             koshi_chain_config { backend: 3, ..defaults },
             koshi_chain_config { randomised_penalty: 2, ..defaults },
+            koshi_chain_config { randomised_thresholds: 2, ..defaults },
             koshi_chain_config { leaky_hmm_coefficient: 1.0, ..defaults },
         ] {
             assert!(matches!(bad.chain_config(), Err(Error::Config(_))));
         }
-        for bad in [
-            koshi_chain_config { reserved: 1, ..defaults },
-            koshi_chain_config { backend: KOSHI_BACKEND_CUDA as i32, ..defaults },
-        ] {
-            assert!(matches!(bad.chain_config(), Err(Error::Unsupported(_))));
-        }
+        let bad = koshi_chain_config { reserved: 1, ..defaults };
+        assert!(matches!(bad.chain_config(), Err(Error::Unsupported(_))));
+        let bad = koshi_chain_config { memory: 2, ..defaults };
+        assert!(matches!(bad.device_memory(), Err(Error::Config(_))));
+        let on_device = koshi_chain_config { memory: 1, stream: ptr::without_provenance_mut(5), ..defaults };
+        assert_eq!((defaults.device_memory().unwrap(), on_device.device_memory().unwrap()), (None, Some(5)));
     }
 }

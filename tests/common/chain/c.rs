@@ -30,6 +30,8 @@ fn call(function: impl FnOnce(*mut *mut koshi_error) -> koshi_status) -> Outcome
         KOSHI_E_SHAPE,
         KOSHI_E_LIMIT,
         KOSHI_E_NO_MEMORY,
+        KOSHI_E_NO_DEVICE,
+        KOSHI_E_DEVICE,
     ];
     let code = all.into_iter().find(|code| *code as koshi_status == status);
     // SAFETY: the object of a failed call; its text lives until it is freed.
@@ -51,6 +53,12 @@ fn make<T>(function: impl FnOnce(*mut *mut T, *mut *mut koshi_error) -> koshi_st
 
 pub struct Den(*mut koshi_den_graph);
 
+impl Den {
+    pub fn pointer(&self) -> *const koshi_den_graph {
+        self.0
+    }
+}
+
 impl Drop for Den {
     fn drop(&mut self) {
         // SAFETY: handles may be anything; this one is live.
@@ -60,6 +68,12 @@ impl Drop for Den {
 
 pub struct Said(*mut koshi_supervision);
 
+impl Said {
+    pub fn pointer(&self) -> *const koshi_supervision {
+        self.0
+    }
+}
+
 impl Drop for Said {
     fn drop(&mut self) {
         // SAFETY: handles may be anything; this one is live.
@@ -67,7 +81,8 @@ impl Drop for Said {
     }
 }
 
-fn options(config: &ChainConfig, weights: Option<&[f32]>) -> koshi_chain_config {
+/// The struct as a C program fills it.
+pub fn options(config: &ChainConfig, weights: Option<&[f32]>) -> koshi_chain_config {
     let mut made = MaybeUninit::<koshi_chain_config>::uninit();
     let size = size_of::<koshi_chain_config>();
     // SAFETY: a local of that size, which init fills.
@@ -80,12 +95,14 @@ fn options(config: &ChainConfig, weights: Option<&[f32]>) -> koshi_chain_config 
         ChainBackend::Cpu => 1,
         ChainBackend::Cuda => 2,
     };
+    options.device = config.device;
     options.num_threads = config.num_threads;
     options.l2_regularize = config.l2_regularize;
     options.out_of_range_regularize = config.out_of_range_regularize;
     options.leaky_hmm_coefficient = config.leaky_hmm_coefficient;
     options.xent_regularize = config.xent_regularize;
     options.randomised_penalty = u32::from(config.randomised_penalty);
+    options.randomised_thresholds = u32::from(config.randomised_thresholds);
     options.seed = config.seed;
     options.deriv_weights = weights.map_or(ptr::null(), <[f32]>::as_ptr);
     options.num_deriv_weights = weights.map_or(0, |weights| weights.len() as u64);

@@ -8,7 +8,7 @@ use koshi::chain::ChainConfig;
 use koshi::graph::{GraphArc, VecSource};
 use koshi::table::Output;
 
-pub use c::C;
+pub use c::{C, options};
 pub use koshi::ffi::koshi_status_code as Status;
 pub use rust::Rust;
 
@@ -79,15 +79,15 @@ pub trait Face {
     fn numerator(supervision: &Self::Supervision, scores: &Scores) -> Outcome<Found>;
 }
 
-/// Tests that run over both faces.
+/// Tests that run over both faces, on the CPU and on the software GPU.
 #[macro_export]
 macro_rules! over_both_chain_faces {
     ($($name:ident)*) => {
         mod through_rust {
-            $(#[test] fn $name() { super::$name::<super::chain::Rust>(); })*
+            $(#[test] fn $name() { super::BACKENDS.into_iter().for_each(super::$name::<super::chain::Rust>); })*
         }
         mod through_c {
-            $(#[test] fn $name() { super::$name::<super::chain::C>(); })*
+            $(#[test] fn $name() { super::BACKENDS.into_iter().for_each(super::$name::<super::chain::C>); })*
         }
     };
 }

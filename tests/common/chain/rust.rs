@@ -17,6 +17,8 @@ fn fault(error: Error) -> Fault {
         Error::Shape(_) => Status::KOSHI_E_SHAPE,
         Error::Limit(_) => Status::KOSHI_E_LIMIT,
         Error::NoMemory { .. } => Status::KOSHI_E_NO_MEMORY,
+        Error::NoDevice(_) => Status::KOSHI_E_NO_DEVICE,
+        Error::Device(_) => Status::KOSHI_E_DEVICE,
         other => panic!("{other}"),
     };
     Fault { status, message: error.chain() }
