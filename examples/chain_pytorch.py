@@ -3,7 +3,7 @@
 usage: chain_pytorch.py libkoshi.so [den.fst supervision]
 
 Without files, a graph and a supervision of a few states are made up. The derivative is held to finite differences, by
-PyTorch where that is installed, and in any case by NumPy. With files, the output is random.
+PyTorch where that is installed (on a GPU where it finds one), and in any case by NumPy. With files, the output is random.
 """
 import ctypes
 import struct
@@ -17,6 +17,9 @@ except ImportError:
     torch = None
 
 c_float_p, size_t = ctypes.POINTER(ctypes.c_float), ctypes.c_size_t
+
+KOSHI_BACKEND_CUDA = 2
+KOSHI_MEMORY_DEVICE = 1
 
 
 class Config(ctypes.Structure):
@@ -36,6 +39,9 @@ class Config(ctypes.Structure):
         ("seed", ctypes.c_uint64),
         ("deriv_weights", c_float_p),
         ("num_deriv_weights", ctypes.c_uint64),
+        ("memory", ctypes.c_int32),
+        ("randomised_thresholds", ctypes.c_uint32),
+        ("stream", ctypes.c_void_p),
     ]
 
 
@@ -105,30 +111,48 @@ def supervision(koshi, source):
     return made
 
 
-def objective(koshi, den, sup, config, output):
-    """objf + l2 term, its derivative, the weight, and whether it is the real one. `output` is frames * sequences by pdfs."""
-    output = np.ascontiguousarray(output, np.float32)
-    rows, cols = output.shape
-    deriv = np.empty_like(output)
+def chain_objf(koshi, den, sup, config, shape, output, deriv):
+    """objf + l2 term, the weight, and whether it is the real one, of matrices that begin at the addresses `output` and
+    `deriv`, rows side by side."""
     objf, l2_term, weight = ctypes.c_double(), ctypes.c_double(), ctypes.c_double()
+    rows, cols = (size_t(size) for size in shape)
     status = koshi.call(
         "koshi_chain_objf",
         den.pointer,
         sup.pointer,
         ctypes.byref(config),
-        output.ctypes.data_as(c_float_p),
-        size_t(rows),
-        size_t(cols),
-        size_t(cols),
+        ctypes.c_void_p(output),
+        rows,
+        cols,
+        cols,
         ctypes.byref(objf),
         ctypes.byref(l2_term),
         ctypes.byref(weight),
-        deriv.ctypes.data_as(c_float_p),
-        size_t(cols),
+        ctypes.c_void_p(deriv),
+        cols,
         None,
         size_t(0),
     )
-    return objf.value + l2_term.value, deriv, weight.value, status == 0
+    return objf.value + l2_term.value, weight.value, status == 0
+
+
+def objective(koshi, den, sup, config, output):
+    """objf + l2 term, its derivative, the weight, and whether it is the real one. `output` is frames * sequences by pdfs."""
+    output = np.ascontiguousarray(output, np.float32)
+    deriv = np.empty_like(output)
+    value, weight, ok = chain_objf(koshi, den, sup, config, output.shape, output.ctypes.data, deriv.ctypes.data)
+    return value, deriv, weight, ok
+
+
+def objective_on_gpu(koshi, den, sup, config, output, device, stream):
+    """The same for a tensor on a GPU, of float32 with rows side by side: the derivative is one there too, and a few scores a
+    frame are all that the host sees. `stream` makes the tensor."""
+    config = Config.from_buffer_copy(config)
+    config.backend, config.device = KOSHI_BACKEND_CUDA, device
+    config.memory, config.stream = KOSHI_MEMORY_DEVICE, stream
+    deriv = torch.empty_like(output)
+    value, weight, ok = chain_objf(koshi, den, sup, config, output.shape, output.data_ptr(), deriv.data_ptr())
+    return value, deriv, weight, ok
 
 
 if torch is not None:
@@ -140,9 +164,14 @@ if torch is not None:
         def forward(ctx, output, koshi, den, sup, config):
             sequences, frames, pdfs = output.shape
             # The library's rows are frame-major.
-            rows = output.detach().transpose(0, 1).reshape(frames * sequences, pdfs).to("cpu", torch.float32)
-            value, deriv, weight, _ok = objective(koshi, den, sup, config, rows.numpy())
-            deriv = torch.from_numpy(deriv).reshape(frames, sequences, pdfs).transpose(0, 1)
+            rows = output.detach().transpose(0, 1).reshape(frames * sequences, pdfs).to(torch.float32).contiguous()
+            if rows.is_cuda:
+                device, stream = rows.device.index, torch.cuda.current_stream(rows.device).cuda_stream
+                value, deriv, weight, _ok = objective_on_gpu(koshi, den, sup, config, rows, device, stream)
+            else:
+                value, deriv, weight, _ok = objective(koshi, den, sup, config, rows.numpy())
+                deriv = torch.from_numpy(deriv)
+            deriv = deriv.reshape(frames, sequences, pdfs).transpose(0, 1)
             ctx.save_for_backward((deriv / -weight).to(output))
             return output.new_tensor(-value / weight)
 
@@ -221,12 +250,21 @@ def main():
         print("PyTorch is not installed: its part did not run")
         return
     frames, sequences, pdfs = sup.frames_per_sequence, sup.num_sequences, sup.num_pdfs
-    tensor = torch.from_numpy(output.reshape(frames, sequences, pdfs)).transpose(0, 1).clone().requires_grad_()
-    loss = ChainLoss.apply(tensor, koshi, den, sup, config)
+    # A layer in front, so that the gradient comes through autograd: differences are those of the loss by its weights.
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    inputs = torch.from_numpy(random.uniform(-1, 1, (sequences, frames, 4)).astype(np.float32)).to(device)
+    layer = torch.nn.Linear(4, pdfs).to(device)
+    loss = ChainLoss.apply(layer(inputs), koshi, den, sup, config)
     loss.backward()
-    gradient = tensor.grad.transpose(0, 1).reshape(shape).numpy() * -weight
-    slopes = differences(lambda moved: objective(koshi, den, sup, config, moved)[0], output, places)
-    check("PyTorch", slopes, gradient)
+
+    def moved_loss(matrix):
+        with torch.no_grad():
+            moved = inputs @ torch.from_numpy(matrix).to(device).T + layer.bias
+            return float(ChainLoss.apply(moved.double(), koshi, den, sup, config))
+
+    matrix = layer.weight.detach().cpu().numpy()
+    places = list(np.ndindex(matrix.shape))[:40]
+    check(f"PyTorch ({device})", differences(moved_loss, matrix, places), layer.weight.grad.cpu().numpy())
 
 
 main()
