@@ -11,7 +11,10 @@ fn chain_pytorch_holds_derivatives_to_differences() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let out = String::from_utf8(output.stdout).unwrap();
     // The script makes the comparison itself.
-    assert!(out.starts_with("objective ") && out.contains("\nNumPy: derivative and finite differences differ by "), "{out}");
+    assert!(
+        out.starts_with("objective ") && out.contains("\nNumPy: derivative and finite differences differ by "),
+        "{out}"
+    );
     let last = out.lines().last().unwrap();
     assert!(last.starts_with("PyTorch (") || last == "PyTorch is not installed: its part did not run", "{out}");
 }
