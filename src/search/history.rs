@@ -217,7 +217,7 @@ impl History {
         self.path_from(graph, config, use_final, 0)
     }
 
-    /// The best path to the best token without its first `from` words, as [`BestPath::path_from`]
+    /// The best path to the best token without its first `from` words, as `BestPath::path_from`
     /// gives it, and how many of all its words can no longer change. `emitting` gives the places of
     /// the tokens that emit in the next frame. The work follows the frames since the last call.
     pub fn partial(
