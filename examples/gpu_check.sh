@@ -29,12 +29,13 @@ read -r -a kinds <<< "${KOSHI_CHECK_KINDS:-image source}"
 
 # Program, seconds with the image, seconds with the source (0: not run), and which of its tests.
 tests=${KOSHI_CHECK_TESTS:-"
-cuda_reference 40 30
-cases_utterances 15 20 gpu::
+cuda_reference 35 25
+cases_utterances 10 20 gpu::
 cases_scores 10 0 gpu::
 cases_life 10 0 gpu::
 search_shapes 15 0 gpu::
-cuda_lanes 30 0 on_any_gpu::
+cuda_lanes 25 0 on_any_gpu::
+cuda_chain 15 10 on_any_gpu::
 "}
 
 # ---- where cargo is ----
@@ -233,8 +234,8 @@ plan() {
         fi
         if [ -e "$folder/larger/options" ]; then mapfile -t options < "$folder/larger/options"; fi
         # shellcheck disable=SC2086
-        check "benchmark, larger graph" 75 "$bench" --graph "$graph" --model "$folder/larger/trans.mdl" \
-            --likes "ark:$folder/larger/loglikes.ark" --budget 65 --csv "$results/larger.csv" \
+        check "benchmark, larger graph" 70 "$bench" --graph "$graph" --model "$folder/larger/trans.mdl" \
+            --likes "ark:$folder/larger/loglikes.ark" --budget 60 --csv "$results/larger.csv" \
             ${options[@]+"${options[@]}"} ${KOSHI_CHECK_BENCH_OPTIONS:-}
         keep larger.txt
     fi

@@ -25,6 +25,37 @@ fn device(settings: &str) -> (MutexGuard<'static, ()>, &'static Soft) {
     (alone, soft)
 }
 
+/// The device for a test that asks nothing of it but what a driver has: the machine's, where that is meant.
+fn any_device() -> MutexGuard<'static, ()> {
+    if !common::real_gpu() {
+        return device("").0;
+    }
+    static ALONE: Mutex<()> = Mutex::new(());
+    common::gpu();
+    ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// What runs on the software device and, bundled by `examples/gpu_check.sh`, on a real one.
+mod on_any_gpu {
+    #[test]
+    fn random_graphs_as_on_the_cpu() {
+        let _device = super::any_device();
+        (0..250).for_each(super::random_case);
+    }
+
+    #[test]
+    fn what_fails_on_the_cpu_fails_on_the_gpu() {
+        super::what_fails_on_the_cpu_fails_on_the_gpu(super::any_device());
+    }
+
+    #[test]
+    fn matrices_in_device_memory() {
+        let _device = super::any_device();
+        super::matrices_of_the_device::<super::Rust>();
+        super::matrices_of_the_device::<super::C>();
+    }
+}
+
 fn config(backend: ChainBackend) -> ChainConfig {
     ChainConfig {
         backend,
@@ -112,16 +143,8 @@ fn random_case(seed: u64) {
     agree(&gpu.1, &cpu.1, &what);
 }
 
-#[test]
-fn random_graphs_as_on_the_cpu() {
-    let _device = device("");
-    (0..250).for_each(random_case);
-}
-
 /// Numbers out of range, frame by frame: the same failures, the same fallback.
-#[test]
-fn what_fails_on_the_cpu_fails_on_the_gpu() {
-    let _device = device("");
+fn what_fails_on_the_cpu_fails_on_the_gpu(_device: MutexGuard<'static, ()>) {
     // Probabilities of e^-80 under outputs of -30 are 0 in float32, and with them the sum over states.
     let weak =
         DenominatorGraph::from_source(&graph(vec![vec![arc(0, (-80f32).exp(), 0), arc(1, (-80f32).exp(), 0)]]), 2);
@@ -412,13 +435,10 @@ impl OnDevice for C {
 }
 
 #[test]
-fn matrices_in_device_memory() {
-    let (_alone, soft) = device("");
-    for settings in ["lazy=0", "lazy=1,schedule=reverse"] {
-        soft.configure(settings);
-        matrices_of_the_device::<Rust>();
-        matrices_of_the_device::<C>();
-    }
+fn matrices_in_device_memory_wait_for_what_makes_them() {
+    let _device = device("lazy=1,schedule=reverse");
+    matrices_of_the_device::<Rust>();
+    matrices_of_the_device::<C>();
 }
 
 fn matrices_of_the_device<F: OnDevice>() {
