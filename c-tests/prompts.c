@@ -434,6 +434,58 @@ static void grows(void)
     CHECK(lattice == NULL && koshi_channel_free(channel) == KOSHI_OK && koshi_decoder_free(decoder) == KOSHI_OK);
 }
 
+/* A call without an end: the prompts three times over. Lattices of what is committed join, and words stay. */
+static void streams(void)
+{
+    koshi_decoder *decoder = decoder_with(1, 1);
+    koshi_channel *channel = open_channel(decoder);
+    koshi_lattice *lattice = (koshi_lattice *)garbage(8);
+    koshi_lattice_summary info;
+    koshi_search_stats stats;
+    koshi_path *path = NULL;
+    koshi_error *err = NULL;
+    uint64_t first = 0, next = 0, frames = 0;
+    size_t number, stable = 0, before = 0, len, rounds = under_valgrind() ? 1 : 3;
+    CHECK_STATUS(KOSHI_E_CONFIG, koshi_channel_set_commit(channel, 255, 0, &err), err);
+    CHECK_STATUS(KOSHI_E_HANDLE, koshi_channel_set_commit(NULL, 256, 0, &err), err);
+    CHECK_OK(koshi_channel_set_commit(channel, 600, 1000000, &err), err);
+    CHECK_OK(koshi_channel_begin(channel, &err), err);
+    CHECK(koshi_channel_committed_frames(channel) == 0 && koshi_channel_committed_frames(NULL) == -1);
+    CHECK_OK(koshi_channel_committed_lattice(channel, &lattice, NULL, &err), err);
+    CHECK(lattice == NULL);
+    for (number = 0; number < rounds * num_utterances; ++number) {
+        const struct scores *scores = &utterances[number % num_utterances].scores;
+        push(channel, scores->rows, scores->frames, scores->dim);
+        frames += scores->frames;
+        CHECK_OK(koshi_channel_partial(channel, &path, &stable, &err), err);
+        CHECK(koshi_path_olabels(path, &len) != NULL && stable <= len && stable >= before);
+        CHECK(koshi_path_ilabels(path, &len) != NULL);
+        CHECK(len + (uint64_t)koshi_channel_committed_frames(channel) == frames);
+        CHECK(koshi_path_free(path) == KOSHI_OK);
+        before = stable;
+        for (;;) {
+            CHECK_OK(koshi_channel_committed_lattice(channel, &lattice, &first, &err), err);
+            if (lattice == NULL)
+                break;
+            CHECK_OK(koshi_lattice_info(lattice, &info, sizeof info, &err), err);
+            CHECK(first == next && info.num_frames > 0 && info.is_compact == 0);
+            next += info.num_frames;
+            CHECK(koshi_lattice_free(lattice) == KOSHI_OK);
+        }
+        CHECK(next == (uint64_t)koshi_channel_committed_frames(channel));
+    }
+    CHECK(next > 500 && koshi_channel_num_frames(channel) == (int64_t)frames);
+    CHECK_OK(koshi_channel_stats(channel, &stats, sizeof stats, &err), err);
+    CHECK(stats.committed_frames == next && stats.frames == frames && frames - next < 600 + 64 + 128);
+    lattice = lattice_of(channel);
+    CHECK_OK(koshi_lattice_info(lattice, &info, sizeof info, &err), err);
+    CHECK(next + info.num_frames == frames);
+    CHECK(koshi_lattice_free(lattice) == KOSHI_OK);
+    CHECK_STATUS(KOSHI_E_ARGUMENT, koshi_channel_committed_lattice(channel, NULL, &first, &err), err);
+    CHECK_OK(koshi_channel_set_commit(channel, 0, 0, &err), err);
+    CHECK(koshi_channel_free(channel) == KOSHI_OK && koshi_decoder_free(decoder) == KOSHI_OK);
+}
+
 int main(void)
 {
     size_t at;
@@ -447,6 +499,7 @@ int main(void)
     lattices();
     partials();
     grows();
+    streams();
     for (at = 0; at < num_utterances; ++at) {
         CHECK(koshi_matrix_free(utterances[at].matrix) == KOSHI_OK);
         free(utterances[at].wanted.data);

@@ -650,6 +650,10 @@ typedef struct {
     double seconds;
     // Links followed back for best paths, partial results and end points.
     uint64_t links_followed;
+    // Frames that have been committed; see koshi_channel_set_commit.
+    uint64_t committed_frames;
+    // Commits at a token that not all paths went through.
+    uint64_t forced_commits;
 } koshi_search_stats;
 
 // Figures of a lattice.
@@ -1429,8 +1433,8 @@ koshi_status koshi_channel_partial_words(const koshi_channel *channel,
                                          koshi_error **err);
 
 // The raw lattice now, in *lattice: what finish would give if no more rows came. If `use_final` is not
-// 0 and a last token is final, only final ones end paths; else all last tokens do. KOSHI_E_STATE if
-// the channel has not begun.
+// 0 and a last token is final, only final ones end paths; else all last tokens do. It begins behind the
+// frames that koshi_channel_committed_frames tells. KOSHI_E_STATE if the channel has not begun.
 koshi_status koshi_channel_lattice(koshi_channel *channel,
                                    int32_t use_final,
                                    koshi_lattice **lattice,
@@ -1449,8 +1453,8 @@ koshi_status koshi_channel_free(koshi_channel *channel);
 // NULL. NULL and 0 for a bad handle. The array lives as long as the path.
 const int32_t *koshi_path_olabels(const koshi_path *path, size_t *len);
 
-// The path's input labels (transition-ids) that are not epsilon: one a frame. Otherwise as
-// koshi_path_olabels.
+// The path's input labels (transition-ids) that are not epsilon: one a frame, behind those frames that the
+// channel has committed. Otherwise as koshi_path_olabels.
 const int32_t *koshi_path_ilabels(const koshi_path *path, size_t *len);
 
 // For each output label of the path the frame at which its arc starts: the number of frames
@@ -1596,6 +1600,33 @@ koshi_status koshi_channel_compact_lattice(koshi_channel *channel,
                                            koshi_lattice **lattice,
                                            float *effective_beam,
                                            koshi_error **err);
+
+// Bounds the memory of endless streams, for this utterance and those that follow. From time to time what
+// all paths have in common is committed: of those frames words, times and costs are kept (8 bytes a word),
+// while lattices, and the input labels of paths, begin behind them. Where paths have nothing in common for
+// `commit_frames` frames, the best path is committed all the same, and paths that part from it before are
+// dropped; koshi_search_stats counts that in forced_commits. 0 frames: nothing is committed any more (the
+// default); else 256 at least, or KOSHI_E_CONFIG. Results do not depend on backend or pushes.
+//
+// The lattices of the last `lattice_frames` committed frames are kept until
+// koshi_channel_committed_lattice hands them out; older ones are dropped. 0: none is kept.
+koshi_status koshi_channel_set_commit(koshi_channel *channel,
+                                      uint64_t commit_frames,
+                                      uint64_t lattice_frames,
+                                      koshi_error **err);
+
+// Frames that have been committed since begin: lattices begin behind them. -1 for a bad handle or a
+// channel at work.
+int64_t koshi_channel_committed_frames(const koshi_channel *channel);
+
+// The raw lattice of the oldest committed frames that have not been handed out or dropped, in *lattice, and
+// the frame where it begins in *first_frame, which may be NULL; the channel forgets it. *lattice becomes
+// NULL where there is none. Each begins in the state where the one before ends, and ends in one state, at
+// no cost; its times count from its own beginning. KOSHI_E_STATE if the channel has not begun.
+koshi_status koshi_channel_committed_lattice(koshi_channel *channel,
+                                             koshi_lattice **lattice,
+                                             uint64_t *first_frame,
+                                             koshi_error **err);
 
 // The lattice in raw form, in *raw: an arc for each transition-id of a compact lattice's strings, the
 // word and the costs on the first one. A copy if it is raw already.

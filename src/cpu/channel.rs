@@ -7,7 +7,10 @@ use std::time::Instant;
 use crate::error::{Error, Result, try_reserve};
 use crate::graph::{Graph, HAS_EPSILONS};
 use crate::lattice::{LatticePiece, Path, RawLattice};
-use crate::search::{Emission, History, LaneChannel, Rows, SearchConfig, SearchStats, TimeStart, Token, scale_row};
+use crate::search::{
+    CommitConfig, CommittedLattice, Emission, History, LaneChannel, Rows, SearchConfig, SearchStats, TimeStart, Token,
+    scale_row,
+};
 
 use super::expand::{Emitters, expand};
 use super::frame::{Scratch, settle};
@@ -45,7 +48,8 @@ impl CpuChannel {
     pub(super) fn begin_with(&mut self, scratch: &mut Scratch) -> Result<()> {
         let shared = Arc::clone(&self.shared);
         if self.memory() as u64 > shared.config.memory_limit {
-            *self = CpuChannel::new(Arc::clone(&shared));
+            let history = self.history.fresh();
+            *self = CpuChannel { history, ..CpuChannel::new(Arc::clone(&shared)) };
         }
         self.history.clear();
         self.emitters.clear();
@@ -67,6 +71,9 @@ impl CpuChannel {
             return Err(Error::Limit(format!("the utterance has reached max_frames, {}", config.max_frames)));
         }
         self.check_memory(&shared)?;
+        if self.history.commit(graph, config, &mut scratch.backward)? {
+            self.emitters.keep(&self.history);
+        }
         let costs = &mut scratch.row_costs;
         if costs.len() < row.len() {
             try_reserve(costs, row.len() - costs.len(), "row")?;
@@ -240,6 +247,23 @@ impl Emitters {
     }
 }
 
+impl Emitters {
+    /// Keeps those that have not been dropped from the last time.
+    fn keep(&mut self, history: &History) {
+        let mut count = 0;
+        for at in 0..self.len() {
+            if history.is_alive(self.tokens[at]) {
+                (self.states[count], self.costs[count], self.tokens[count]) =
+                    (self.states[at], self.costs[at], self.tokens[at]);
+                count += 1;
+            }
+        }
+        self.states.truncate(count);
+        self.costs.truncate(count);
+        self.tokens.truncate(count);
+    }
+}
+
 impl CpuChannel {
     fn mark_columns_needed(&self, needed: &mut [bool]) {
         for &state in &self.emitters.states {
@@ -307,6 +331,18 @@ impl LaneChannel for LentChannel {
         let mut scratch = self.scratches.take()?;
         let CpuChannel { shared, history, .. } = &mut self.channel;
         history.last_piece(&shared.graph, &shared.config, from, use_final, &mut scratch.backward)
+    }
+
+    fn set_commit(&mut self, config: Option<CommitConfig>) -> Result<()> {
+        self.channel.history.set_commit(config)
+    }
+
+    fn committed_frames(&self) -> usize {
+        self.channel.history.committed_frames()
+    }
+
+    fn take_committed(&mut self) -> Option<CommittedLattice> {
+        self.channel.history.take_committed()
     }
 
     fn stats(&self) -> SearchStats {

@@ -8,7 +8,7 @@ use super::layout::{CAPACITY_HELD, EMITTER_WORDS, FrameReport, LINK_WORDS, MAX_A
 use crate::error::{Error, Result, try_reserve};
 use crate::graph::HAS_EPSILONS;
 use crate::lattice::{LatticePiece, Path, RawLattice};
-use crate::search::{History, LaneChannel, LooseLink, Room, SearchStats};
+use crate::search::{CommitConfig, CommittedLattice, History, LaneChannel, LooseLink, Room, SearchStats};
 
 /// The search state of one utterance.
 #[derive(Debug)]
@@ -100,10 +100,18 @@ impl CudaChannel {
     pub(super) fn choose_emitters(&mut self) {
         self.emitters.clear();
         for (place, (state, cost)) in self.history.last_tokens().enumerate() {
-            if cost <= self.cutoff {
+            if cost <= self.cutoff && cost < f32::INFINITY {
                 self.emitters.extend_from_slice(&[state & !HAS_EPSILONS, cost.to_bits(), place as u32]);
             }
         }
+    }
+
+    /// Commits what can be before the next frame, and gives how many frames may be searched then.
+    pub(super) fn commit(&mut self, room: &mut Room) -> Result<usize> {
+        if self.history.commit(&self.shared.graph, &self.shared.config, room)? {
+            self.choose_emitters();
+        }
+        Ok(self.history.frames_to_look())
     }
 
     /// Refuses to go on above the memory limit, or where memory has run out.
@@ -133,7 +141,8 @@ impl LaneChannel for CudaChannel {
     fn begin(&mut self) -> Result<()> {
         let shared = Arc::clone(&self.shared);
         if self.memory() as u64 > shared.config.memory_limit {
-            *self = CudaChannel::new(Arc::clone(&shared));
+            let history = self.history.fresh();
+            *self = CudaChannel { history, ..CudaChannel::new(Arc::clone(&shared)) };
         }
         self.history.clear();
         self.emitters.clear();
@@ -185,6 +194,18 @@ impl LaneChannel for CudaChannel {
     fn last_piece(&mut self, from: Option<usize>, use_final: bool) -> Result<(LatticePiece, bool)> {
         let shared = Arc::clone(&self.shared);
         shared.with_room(|room| self.history.last_piece(&shared.graph, &shared.config, from, use_final, room))
+    }
+
+    fn set_commit(&mut self, config: Option<CommitConfig>) -> Result<()> {
+        self.history.set_commit(config)
+    }
+
+    fn committed_frames(&self) -> usize {
+        self.history.committed_frames()
+    }
+
+    fn take_committed(&mut self) -> Option<CommittedLattice> {
+        self.history.take_committed()
     }
 
     fn stats(&self) -> SearchStats {

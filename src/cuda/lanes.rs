@@ -172,7 +172,7 @@ impl CudaLanes {
     }
 
     /// How many frames the channel may do now.
-    fn may_advance(&self, channel: &CudaChannel, cancelled: &AtomicBool) -> Result<usize> {
+    fn may_advance(&self, channel: &mut CudaChannel, cancelled: &AtomicBool) -> Result<usize> {
         if cancelled.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
         }
@@ -182,7 +182,8 @@ impl CudaLanes {
             return Err(Error::Limit(format!("the utterance has reached max_frames, {most}")));
         }
         channel.check_memory()?;
-        Ok(usize::try_from(left).unwrap_or(usize::MAX))
+        let to_look = self.shared.with_room(|room| channel.commit(room))?;
+        Ok(usize::try_from(left).unwrap_or(usize::MAX).min(to_look))
     }
 
     /// Makes an item part of the launch that is staged, if it has rows left and may go on.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::cuda::DeviceRows;
 use crate::error::{Error, Result, try_reserve};
 use crate::lattice::{DeterminizeConfig, Determinized, Path, RawLattice};
-use crate::search::{LaneChannel, LaneWork, Rows, SearchStats};
+use crate::search::{CommitConfig, CommittedLattice, LaneChannel, LaneWork, Rows, SearchStats};
 use crate::table::Transitions;
 
 use super::Decoder;
@@ -272,6 +272,31 @@ impl Channel {
         self.lane.lane_mut().lattice(use_final)
     }
 
+    /// Bounds memory on endless streams, for this utterance and those that follow: from time to time
+    /// what all tokens agree on is committed, and only words, times and costs of it are kept. Lattices,
+    /// and the ilabels of paths, then begin behind it ([`Channel::committed_frames`]). Where for
+    /// `config.frames` frames there is nothing that all agree on, the best path is committed all the
+    /// same, tokens that do not go on from there are dropped, and the stats count it. `None`: nothing
+    /// is committed any more. Any state. [`Error::Config`] for too few frames.
+    pub fn set_commit(&mut self, config: Option<CommitConfig>) -> Result<()> {
+        self.lane.lane_mut().set_commit(config)
+    }
+
+    /// Frames that have been committed since `begin`: where lattices begin.
+    pub fn committed_frames(&self) -> u64 {
+        match self.state {
+            ChannelState::New => 0,
+            _ => self.lane.lane().committed_frames() as u64,
+        }
+    }
+
+    /// The lattice of the oldest committed frames that has not been handed out or dropped; it is
+    /// forgotten then. One begins in the token where the one before ends.
+    pub fn take_committed(&mut self) -> Result<Option<CommittedLattice>> {
+        self.check_begun()?;
+        Ok(self.lane.lane_mut().take_committed())
+    }
+
     /// Lets the lattice be determinized while the utterance grows, for this one and those that
     /// follow: [`Channel::settle`] and [`Channel::compact_lattice`] then work. Options are those of
     /// [`RawLattice::determinize`]; [`Error::Config`] where `word_determinize` is not set, or
@@ -307,7 +332,8 @@ impl Channel {
     pub fn compact_lattice(&mut self, use_final: bool) -> Result<Determinized> {
         let (growing, lane) = self.growing()?;
         let mut found = growing.lattice(lane, use_final)?;
-        found.lattice.num_frames = self.num_frames().min(u64::from(u32::MAX)) as u32;
+        let frames = self.num_frames().saturating_sub(self.committed_frames());
+        found.lattice.num_frames = frames.min(u64::from(u32::MAX)) as u32;
         Ok(found)
     }
 

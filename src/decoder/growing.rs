@@ -14,6 +14,8 @@ pub(super) struct Growing {
     pub config: DeterminizeConfig,
     /// Last time that it has taken in.
     up_to: Option<usize>,
+    /// Frames that had been committed when it began.
+    committed: usize,
 }
 
 impl Growing {
@@ -30,13 +32,14 @@ impl Growing {
             )));
         }
         let determinizer = IncrementalDeterminizer::new(transitions, config)?;
-        Ok(Growing { determinizer, config: *config, up_to: None })
+        Ok(Growing { determinizer, config: *config, up_to: None, committed: 0 })
     }
 
     /// Forgets the utterance.
     pub fn clear(&mut self) {
         self.determinizer.clear();
         self.up_to = None;
+        self.committed = 0;
     }
 
     /// Takes in what has become certain since the last call. After an error it begins anew.
@@ -49,6 +52,11 @@ impl Growing {
     }
 
     fn take_pieces(&mut self, lane: &dyn LaneChannel) -> Result<()> {
+        if lane.committed_frames() != self.committed {
+            // The lattice begins at another token now.
+            self.clear();
+            self.committed = lane.committed_frames();
+        }
         while let Some((to, piece)) = lane.piece(self.up_to)? {
             self.determinizer.extend(&piece)?;
             self.up_to = Some(to);

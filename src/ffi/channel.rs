@@ -68,6 +68,10 @@ pub struct koshi_search_stats {
     pub seconds: f64,
     /// Links followed back for best paths, partial results and end points.
     pub links_followed: u64,
+    /// Frames that have been committed; see koshi_channel_set_commit.
+    pub committed_frames: u64,
+    /// Commits at a token that not all paths went through.
+    pub forced_commits: u64,
 }
 
 // SAFETY: Pod says that there is no padding and that any bytes will do.
@@ -290,8 +294,8 @@ unsafe fn partial(
 }
 
 /// The raw lattice now, in *lattice: what finish would give if no more rows came. If `use_final` is not
-/// 0 and a last token is final, only final ones end paths; else all last tokens do. KOSHI_E_STATE if
-/// the channel has not begun.
+/// 0 and a last token is final, only final ones end paths; else all last tokens do. It begins behind the
+/// frames that koshi_channel_committed_frames tells. KOSHI_E_STATE if the channel has not begun.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_channel_lattice(
     channel: *mut koshi_channel,
@@ -336,6 +340,8 @@ pub unsafe extern "C" fn koshi_channel_stats(
             memory: found.memory,
             seconds: found.seconds,
             links_followed: found.links_followed,
+            committed_frames: found.committed_frames,
+            forced_commits: found.forced_commits,
         });
         Ok(())
     })

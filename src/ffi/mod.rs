@@ -52,6 +52,8 @@ mod determinize;
 
 mod growing;
 
+mod commit;
+
 mod lattice_form;
 
 mod lattice_text;
@@ -104,6 +106,7 @@ pub use self::callback::koshi_drop_fn;
 pub use self::chain::*;
 pub use self::chain_config::*;
 pub use self::channel::*;
+pub use self::commit::*;
 pub use self::cuda::*;
 pub use self::decodable::*;
 pub use self::decoder::*;

@@ -37,8 +37,8 @@ pub unsafe extern "C" fn koshi_path_olabels(path: *const koshi_path, len: *mut u
     guard::query(ptr::null(), || unsafe { array(path, len, |path| &path.olabels) })
 }
 
-/// The path's input labels (transition-ids) that are not epsilon: one a frame. Otherwise as
-/// koshi_path_olabels.
+/// The path's input labels (transition-ids) that are not epsilon: one a frame, behind those frames that the
+/// channel has committed. Otherwise as koshi_path_olabels.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_path_ilabels(path: *const koshi_path, len: *mut usize) -> *const i32 {
     // SAFETY: as for the export.

@@ -3,7 +3,7 @@
 /// A path. Costs are negative natural logs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Path {
-    /// Input labels of the emitting arcs in order: one a frame.
+    /// Input labels of the emitting arcs in order: one a frame, behind those frames that a channel has committed.
     pub ilabels: Vec<i32>,
     /// Output labels that are not epsilon, in order.
     pub olabels: Vec<i32>,

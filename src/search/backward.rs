@@ -87,7 +87,7 @@ pub(super) fn move_to_trace(
     boundary: &mut Vec<u32>,
     trace: &mut Trace,
 ) -> Result<()> {
-    walk_back(windows, keep, lattice_beam, room)?;
+    walk_back(windows, keep, boundary.len(), lattice_beam, room)?;
     room.places_before.clear();
     try_reserve(&mut room.places_before, boundary.len(), ROOM)?;
     room.places_before.extend_from_slice(boundary);
@@ -122,8 +122,21 @@ fn move_time(
     Ok(())
 }
 
-/// Fills `room.survivors` with the surviving links of the first `keep` times, latest first.
-fn walk_back(windows: Windows<'_>, keep: usize, lattice_beam: f32, room: &mut Room) -> Result<()> {
+/// Extra costs of the tokens of the time before the first of `windows`, of which there are `count`,
+/// when all tokens of the last time count with extra 0.
+pub(super) fn extras_before<'a>(
+    windows: Windows<'_>,
+    count: usize,
+    lattice_beam: f32,
+    room: &'a mut Room,
+) -> Result<&'a [f32]> {
+    walk_back(windows, 0, count, lattice_beam, room)?;
+    Ok(&room.here)
+}
+
+/// Fills `room.survivors` with the surviving links of the first `keep` times, latest first, and
+/// `room.here` with the extra costs of the tokens before the first time, of which there are `count`.
+fn walk_back(windows: Windows<'_>, keep: usize, count: usize, lattice_beam: f32, room: &mut Room) -> Result<()> {
     let times = windows.num_times();
     room.survivors.clear();
     room.begins.clear();
@@ -132,7 +145,7 @@ fn walk_back(windows: Windows<'_>, keep: usize, lattice_beam: f32, room: &mut Ro
     refill(&mut room.here, if times > 0 { windows.time(times - 1).states.len() } else { 0 }, 0.0)?;
     for at in (0..times).rev() {
         let time = windows.time(at);
-        let before = if at > 0 { windows.time(at - 1).states.len() } else { 0 };
+        let before = if at > 0 { windows.time(at - 1).states.len() } else { count };
         refill(&mut room.before, before, f32::INFINITY)?;
         let recording = at < keep;
         if recording {
@@ -142,11 +155,11 @@ fn walk_back(windows: Windows<'_>, keep: usize, lattice_beam: f32, room: &mut Ro
         // with epsilon arcs, highest level first.
         for token in 0..time.states.len() as u32 {
             if time.states[token as usize] & HAS_EPSILONS == 0 {
-                visit(&time, token, at == 0, recording, lattice_beam, room);
+                visit(&time, token, recording, lattice_beam, room);
             }
         }
         for &token in time.closed.iter().rev() {
-            visit(&time, token, at == 0, recording, lattice_beam, room);
+            visit(&time, token, recording, lattice_beam, room);
         }
         if recording {
             room.begins.push(room.survivors.len());
@@ -169,7 +182,7 @@ fn refill<T: Copy>(list: &mut Vec<T>, len: usize, value: T) -> Result<()> {
 
 /// Hands the extra cost of `token` on to the sources of its incoming links.
 #[inline(always)]
-fn visit(time: &Time<'_>, token: u32, first: bool, recording: bool, lattice_beam: f32, room: &mut Room) {
+fn visit(time: &Time<'_>, token: u32, recording: bool, lattice_beam: f32, room: &mut Room) {
     let extra = room.here[token as usize];
     if extra > lattice_beam {
         return;
@@ -183,8 +196,6 @@ fn visit(time: &Time<'_>, token: u32, first: bool, recording: bool, lattice_beam
         }
         let source = if link.src & EPSILON != 0 {
             room.here.get_mut((link.src & !EPSILON) as usize)
-        } else if first {
-            None // the source is in the trace already
         } else {
             room.before.get_mut(link.src as usize)
         };

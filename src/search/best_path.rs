@@ -19,6 +19,15 @@ struct Taken {
     acoustic_cost: f64,
 }
 
+/// What has been committed of the path.
+#[derive(Clone, Copy, Debug, Default)]
+struct Committed {
+    words: usize,
+    frames: usize,
+    graph_cost: f64,
+    acoustic_cost: f64,
+}
+
 /// The best path that was traced last. A token's best path never changes while the token is
 /// there, so a new path that comes through a token of the old one shares all that lies before.
 #[derive(Debug, Default)]
@@ -28,6 +37,9 @@ pub(super) struct BestPath {
     olabels: Vec<i32>,
     /// For each word the time at which its arc starts.
     times: Vec<u32>,
+    /// What the path adds up to where the first step begins. Its words are those of `olabels` and
+    /// `times`; its frames are forgotten.
+    committed: Committed,
     /// Links followed back so far.
     pub followed: u64,
 }
@@ -35,6 +47,7 @@ pub(super) struct BestPath {
 impl BestPath {
     /// Forgets everything; memory is kept.
     pub fn clear(&mut self) {
+        self.committed = Committed::default();
         self.cut(0);
         self.followed = 0;
     }
@@ -86,7 +99,8 @@ impl BestPath {
     /// Drops all steps behind the first `count`.
     fn cut(&mut self, count: usize) {
         self.steps.truncate(count);
-        let (words, frames) = self.steps.last().map_or((0, 0), |last| (last.words as usize, last.frames as usize));
+        let none = (self.committed.words, 0);
+        let (words, frames) = self.steps.last().map_or(none, |last| (last.words as usize, last.frames as usize));
         self.ilabels.truncate(frames);
         self.olabels.truncate(words);
         self.times.truncate(words);
@@ -116,16 +130,34 @@ impl BestPath {
 
     /// Graph cost and acoustic cost of the whole path.
     fn costs(&self) -> (f64, f64) {
-        self.steps.last().map_or((0.0, 0.0), |last| (last.graph_cost, last.acoustic_cost))
+        let none = (self.committed.graph_cost, self.committed.acoustic_cost);
+        self.steps.last().map_or(none, |last| (last.graph_cost, last.acoustic_cost))
     }
 
-    /// The path without its first `from` words, and without the frames before the next one; its
-    /// costs are those of all of it.
+    /// Forgets the steps before the one that leaves time `time`, but for words and costs. Gives the
+    /// number of words that were committed so far.
+    pub fn commit(&mut self, time: usize) -> usize {
+        let first = self.steps.iter().rposition(|step| step.time == time).unwrap_or(0);
+        let Some(last) = first.checked_sub(1).map(|last| self.steps[last]) else { return self.committed.words };
+        self.committed = Committed {
+            words: last.words as usize,
+            frames: self.committed.frames + last.frames as usize,
+            graph_cost: last.graph_cost,
+            acoustic_cost: last.acoustic_cost,
+        };
+        self.steps.drain(..first);
+        self.steps.iter_mut().for_each(|step| step.frames -= last.frames);
+        self.ilabels.drain(..last.frames as usize);
+        self.committed.words
+    }
+
+    /// The path without its first `from` words, and without the frames before the next one or those
+    /// that were committed; its costs are those of all of it.
     pub fn path_from(&self, from: usize) -> Result<Path> {
         let words = from.min(self.olabels.len());
         let frames = match (words, self.times.get(words)) {
             (0, _) => 0,
-            (_, Some(&time)) => (time as usize).min(self.ilabels.len()),
+            (_, Some(&time)) => (time as usize).saturating_sub(self.committed.frames).min(self.ilabels.len()),
             (_, None) => self.ilabels.len(),
         };
         let (graph_cost, acoustic_cost) = self.costs();

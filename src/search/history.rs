@@ -2,15 +2,16 @@
 //! links of the last times, the trace of what survived before them, and the questions that can
 //! be asked of both.
 
-use crate::error::{Result, try_reserve};
+use crate::error::{Result, try_filled, try_reserve};
 use crate::graph::{Graph, HAS_EPSILONS};
 use crate::lattice::{LatticePiece, Path, RawLattice};
 
 use parking_lot::Mutex;
 
 use super::backtrace::{Links, Place};
-use super::backward::{Room, Windows, move_to_trace};
+use super::backward::{Room, Windows, extras_before, move_to_trace};
 use super::best_path::BestPath;
+use super::commit::{BEHIND, CommitConfig, Commits, CommittedLattice, Dropping, LOOK, WHAT};
 use super::config::SearchConfig;
 use super::ends::Ends;
 use super::stable::StableWords;
@@ -44,6 +45,7 @@ pub struct History {
     trace: Trace,
     /// Least cost of the last time, before it was subtracted.
     pub least: f32,
+    commits: Commits,
     /// What was traced back of it. Calls that only look may run together.
     traced: Box<Mutex<Traced>>,
 }
@@ -62,15 +64,25 @@ impl History {
         self.younger.clear();
         self.boundary.clear();
         self.trace.clear();
+        self.commits.clear();
         let Traced { best, stable } = self.traced.get_mut();
         best.clear();
         stable.clear();
     }
 
+    /// One that remembers nothing and holds no memory, with the same options.
+    pub fn fresh(&self) -> History {
+        History { commits: self.commits.fresh(), ..History::default() }
+    }
+
     /// Bytes that tokens, links and trace hold. What was traced back is not among them: who only
     /// looks does not use up the channel's memory limit.
     pub fn memory(&self) -> usize {
-        self.older.memory() + self.younger.memory() + self.boundary.capacity() * 4 + self.trace.memory()
+        self.older.memory()
+            + self.younger.memory()
+            + self.boundary.capacity() * 4
+            + self.trace.memory()
+            + self.commits.memory()
     }
 
     /// `stats` with what is held now, of which `memory` bytes count against the limit.
@@ -79,6 +91,8 @@ impl History {
         SearchStats {
             trace_links: self.trace.num_links() as u64,
             memory: (memory + best.memory() + stable.memory()) as u64,
+            committed_frames: self.trace.base() as u64,
+            forced_commits: self.commits.forced,
             links_followed: best.followed + stable.followed,
             ..*stats
         }
@@ -121,6 +135,13 @@ impl History {
         };
         let least = self.least;
         states.iter().zip(tokens).map(move |(state, token)| (state & !HAS_EPSILONS, token.alpha - least))
+    }
+
+    /// Whether the token of the last time with that place has not been dropped by a commit.
+    pub fn is_alive(&self, place: u32) -> bool {
+        let windows = self.windows();
+        let last = windows.num_times().checked_sub(1).map(|last| windows.time(last).tokens);
+        last.and_then(|tokens| tokens.get(place as usize)).is_some_and(|token| token.alpha < f32::INFINITY)
     }
 
     /// Whether no frame has been searched.
@@ -173,6 +194,117 @@ impl History {
         Ok(lattice)
     }
 
+    /// Commits from now on as `config` says, or not at all. On an error nothing has changed.
+    pub fn set_commit(&mut self, config: Option<CommitConfig>) -> Result<()> {
+        config.map_or(Ok(()), |config| config.check())?;
+        self.commits.config = config;
+        Ok(())
+    }
+
+    /// Frames that may be searched before the next look, which is to be taken between two frames.
+    pub fn frames_to_look(&self) -> usize {
+        let time = self.last_time().unwrap_or(0);
+        if self.commits.config.is_some() { LOOK - time % LOOK } else { usize::MAX }
+    }
+
+    /// Frames that have been committed: the time where lattices begin.
+    pub fn committed_frames(&self) -> usize {
+        self.trace.base()
+    }
+
+    /// Hands out the oldest lattice of committed frames that has not been.
+    pub fn take_committed(&mut self) -> Option<CommittedLattice> {
+        self.commits.take()
+    }
+
+    /// Commits what can be, if a look is due; to be called before each frame is searched. If the
+    /// answer is true, tokens of the last time were dropped: those that cost `+inf` now must not emit.
+    /// On an error nothing has changed.
+    pub fn commit(&mut self, graph: &Graph, config: &SearchConfig, room: &mut Room) -> Result<bool> {
+        let (Some(options), Some(now)) = (self.commits.config, self.last_time()) else { return Ok(false) };
+        let base = self.trace.base();
+        if !now.is_multiple_of(LOOK) || self.commits.looked == now || now <= base + BEHIND {
+            return Ok(false);
+        }
+        let beam = config.lattice_beam;
+        let mut extras = self.extras_seen_now(beam, room)?;
+        let last = now - BEHIND;
+        let narrow = self.trace.narrow(base + 1..last + 1, &extras, beam);
+        let forced = narrow.is_none() && (now - base) as u64 >= options.frames;
+        let end = self.end_of_best_path(graph)?;
+        let (Some(at), Some(end)) = (narrow.or_else(|| forced.then(|| self.on_path(graph, end?, last))?), end) else {
+            self.commits.looked = now;
+            return Ok(false);
+        };
+        let lattice = self.trace.lattice_into(at, graph, beam, config.acoustic_scale)?;
+        self.trace.single_out(at, forced, beam, &mut extras);
+        let dropping = if forced { Some(self.dropping(&extras, beam)?) } else { None };
+        self.trace.reserve_commit()?;
+        self.commits.reserve()?;
+        let Traced { best, stable } = self.traced.get_mut();
+        let windows = Windows { older: &self.older, younger: &self.younger };
+        best.trace(&Links { graph, trace: &self.trace, boundary: &self.boundary, windows }, end)?;
+        // From here on nothing fails.
+        if let Some(mut dropping) = dropping {
+            dropping.go_on(graph, &mut self.older);
+            dropping.go_on(graph, &mut self.younger);
+        }
+        stable.commit(at.0, best.commit(at.0));
+        self.trace.commit(at.0, extras, beam, &mut self.boundary);
+        self.commits.keep(CommittedLattice { first_frame: base as u64, lattice });
+        self.commits.looked = now;
+        self.commits.forced += u64::from(forced);
+        Ok(forced)
+    }
+
+    /// Extra costs of all tokens of the trace, as the tokens of the last time see them.
+    fn extras_seen_now(&self, lattice_beam: f32, room: &mut Room) -> Result<Vec<f32>> {
+        let (first, last) = (self.trace.base(), self.trace.num_times().saturating_sub(1));
+        let seen = extras_before(self.windows(), self.boundary.len(), lattice_beam, room)?;
+        let mut ends = try_filled(f32::INFINITY, self.trace.states_at(last).len(), WHAT)?;
+        for (&place, &extra) in self.boundary.iter().zip(seen) {
+            if let Some(end) = ends.get_mut(place as usize) {
+                *end = end.min(extra);
+            }
+        }
+        let mut extras = Vec::new();
+        self.trace.extras(first, last, ends.into_iter(), lattice_beam, &mut extras)?;
+        Ok(extras)
+    }
+
+    /// The best token of the last time.
+    fn end_of_best_path(&self, graph: &Graph) -> Result<Option<Place>> {
+        let ends = Ends::new(self.last_tokens(), graph, false)?;
+        let best = ends.best(self.last_tokens().map(|(state, _)| state));
+        Ok(self.last_time().zip(best).map(|(time, token)| Place { time, token: token as u32 }))
+    }
+
+    /// The token by which the best path to `end` leaves `time`.
+    fn on_path(&self, graph: &Graph, end: Place, time: usize) -> Option<(usize, u32)> {
+        let links = self.links(graph);
+        let mut at = end;
+        loop {
+            let from = links.best_link(at)?.from;
+            if at.time > time && from.time == time {
+                return Some((time, from.token));
+            }
+            at = from;
+        }
+    }
+
+    /// Begins to drop tokens of the windows, with what the trace keeps of its last time.
+    fn dropping(&self, extras: &[f32], lattice_beam: f32) -> Result<Dropping> {
+        let last = self.trace.num_times().saturating_sub(1);
+        let (states, first) = (self.trace.states_at(last), self.trace.tokens_at(last).start);
+        let before = self.boundary.iter().map(|&place| match states.get(place as usize) {
+            Some(&state) => (state, extras[first + place as usize] <= lattice_beam),
+            None => (u32::MAX, false),
+        });
+        let windows = self.windows();
+        let most = (0..windows.num_times()).map(|at| windows.time(at).states.len()).max().unwrap_or(0);
+        Dropping::new(before, most)
+    }
+
     fn links<'a>(&'a self, graph: &'a Graph) -> Links<'a> {
         Links { graph, trace: &self.trace, boundary: &self.boundary, windows: self.windows() }
     }
@@ -185,7 +317,7 @@ impl History {
         config: &SearchConfig,
         from: Option<usize>,
     ) -> Result<Option<(usize, LatticePiece)>> {
-        let to = from.unwrap_or(0) + PIECE;
+        let to = from.unwrap_or(self.trace.base()) + PIECE;
         if to + AHEAD >= self.trace.num_times() {
             return Ok(None);
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use crate::error::Result;
 use crate::lattice::{LatticePiece, Path, RawLattice};
 
-use super::{Rows, SearchStats};
+use super::{CommitConfig, CommittedLattice, Rows, SearchStats};
 
 /// The search state of one utterance, held by a backend.
 pub trait LaneChannel: Send {
@@ -33,6 +33,12 @@ pub trait LaneChannel: Send {
     fn piece(&self, from: Option<usize>) -> Result<Option<(usize, LatticePiece)>>;
     /// The piece behind time `from`, or from the start, up to now, and whether it ends in finals.
     fn last_piece(&mut self, from: Option<usize>, use_final: bool) -> Result<(LatticePiece, bool)>;
+    /// Commits from now on as `config` says, or not at all.
+    fn set_commit(&mut self, config: Option<CommitConfig>) -> Result<()>;
+    /// Frames that have been committed: where lattices and pieces begin.
+    fn committed_frames(&self) -> usize;
+    /// Hands out the oldest lattice of committed frames that has not been.
+    fn take_committed(&mut self) -> Option<CommittedLattice>;
     /// Counts since `begin`.
     fn stats(&self) -> SearchStats;
 }

@@ -24,6 +24,8 @@ pub(super) struct StableWords {
     /// Where the tree begins: the words up to there are those of all.
     root: u32,
     stable: usize,
+    /// Words of what has been committed, and so of all.
+    committed: usize,
     /// Links followed back so far.
     pub followed: u64,
 }
@@ -67,6 +69,7 @@ const WHAT: &str = "stable words";
 impl StableWords {
     /// Forgets everything; memory is kept.
     pub fn clear(&mut self) {
+        self.committed = 0;
         self.forget();
         self.followed = 0;
     }
@@ -77,7 +80,16 @@ impl StableWords {
         self.nodes.clear();
         self.free.clear();
         self.children.clear();
-        self.stable = 0;
+        self.stable = self.committed;
+    }
+
+    /// What lies before time `time`, with `words` words, has been committed.
+    pub fn commit(&mut self, time: usize, words: usize) {
+        self.committed = words;
+        if self.time.is_none_or(|looked| looked < time) {
+            // The way back to what is known is gone; all words begin with those committed.
+            self.forget();
+        }
     }
 
     /// Bytes held, about.
@@ -130,7 +142,7 @@ impl StableWords {
 
     /// Room for the tokens up to `time`, with those that are known.
     fn since(&mut self, links: &Links<'_>, time: usize) -> Result<Since> {
-        let first = self.time.unwrap_or(0);
+        let first = self.time.unwrap_or(links.trace.base());
         let mut begins = Vec::new();
         try_reserve(&mut begins, (time + 1).saturating_sub(first), WHAT)?;
         let mut tokens = 0;

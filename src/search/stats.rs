@@ -27,6 +27,10 @@ pub struct SearchStats {
     pub seconds: f64,
     /// Links followed back for best paths, partial results and end points.
     pub links_followed: u64,
+    /// Frames that have been committed: lattices begin behind them.
+    pub committed_frames: u64,
+    /// Commits at a token that not all paths went through.
+    pub forced_commits: u64,
 }
 
 impl Default for SearchStats {
@@ -43,6 +47,8 @@ impl Default for SearchStats {
             trace_links: 0,
             memory: 0,
             seconds: 0.0,
+            committed_frames: 0,
+            forced_commits: 0,
             links_followed: 0,
         }
     }

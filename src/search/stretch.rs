@@ -137,11 +137,26 @@ impl Survivors<'_> {
 impl Trace {
     /// The raw lattice with the given ends, one for each token of the last time.
     pub fn lattice(&self, graph: &Graph, ends: &Ends, lattice_beam: f32, acoustic_scale: f32) -> Result<RawLattice> {
-        let Some(last) = self.num_times().checked_sub(1) else { return Ok(RawLattice::empty(acoustic_scale)) };
+        match self.num_times().checked_sub(1) {
+            Some(last) => self.lattice_to(last, graph, ends, lattice_beam, acoustic_scale),
+            None => Ok(RawLattice::empty(acoustic_scale)),
+        }
+    }
+
+    /// The same with the given ends for the tokens of time `last`. Times count from the first one held.
+    fn lattice_to(
+        &self,
+        last: usize,
+        graph: &Graph,
+        ends: &Ends,
+        lattice_beam: f32,
+        acoustic_scale: f32,
+    ) -> Result<RawLattice> {
+        let base = self.base();
         let mut extras = Vec::new();
-        self.extras(0, last, ends.extras.iter().copied(), lattice_beam, &mut extras)?;
-        let survivors = Survivors { trace: self, graph, times: 0..=last, extras: &extras, lattice_beam };
-        let Stretch { arcs, offsets, state_of } = survivors.stretch(0)?;
+        self.extras(base, last, ends.extras.iter().copied(), lattice_beam, &mut extras)?;
+        let survivors = Survivors { trace: self, graph, times: base..=last, extras: &extras, lattice_beam };
+        let Stretch { arcs, offsets, state_of } = survivors.stretch(base)?;
         let num_states = offsets.len() - 1;
         let mut finals = try_filled(LatticeWeight::ZERO, num_states, "lattice states")?;
         for (token, weight) in survivors.ends(last, ends) {
@@ -149,11 +164,29 @@ impl Trace {
         }
         let mut times = Vec::new();
         try_reserve(&mut times, num_states, "lattice states")?;
-        for time in 0..=last {
-            times.extend(survivors.alive(time).map(|_| time as u32));
+        for time in base..=last {
+            times.extend(survivors.alive(time).map(|_| (time - base) as u32));
         }
-        let num_frames = last as u32;
+        let num_frames = (last - base) as u32;
         Ok(RawLattice { arcs, offsets, finals, times, acoustic_scale, num_frames, reached_final: ends.reached_final })
+    }
+
+    /// The lattice from the first time held to token `token` of time `time`, where it ends at no cost.
+    pub(super) fn lattice_into(
+        &self,
+        (time, token): (usize, u32),
+        graph: &Graph,
+        lattice_beam: f32,
+        acoustic_scale: f32,
+    ) -> Result<RawLattice> {
+        let tokens = self.states_at(time).len();
+        let mut ends = Ends {
+            extras: try_filled(f32::INFINITY, tokens, "end values")?,
+            final_costs: try_filled(0.0, tokens, "end values")?,
+            reached_final: false,
+        };
+        ends.extras[token as usize] = 0.0;
+        self.lattice_to(time, graph, &ends, lattice_beam, acoustic_scale)
     }
 
     /// The piece of the lattice from time `from`, or from the start, to time `to`, as it can be
@@ -166,7 +199,7 @@ impl Trace {
         ahead: usize,
         lattice_beam: f32,
     ) -> Result<LatticePiece> {
-        let first = from.unwrap_or(0);
+        let first = from.unwrap_or(self.base());
         let mut extras = Vec::new();
         self.extras(first, to + ahead, std::iter::repeat(0.0), lattice_beam, &mut extras)?;
         let survivors = Survivors { trace: self, graph, times: first..=to, extras: &extras, lattice_beam };
@@ -191,7 +224,7 @@ impl Trace {
         lattice_beam: f32,
     ) -> Result<LatticePiece> {
         let Some(last) = self.num_times().checked_sub(1) else { return Ok(LatticePiece::default()) };
-        let first = from.unwrap_or(0);
+        let first = from.unwrap_or(self.base());
         let mut extras = Vec::new();
         self.extras(first, last, ends.extras.iter().copied(), lattice_beam, &mut extras)?;
         let survivors = Survivors { trace: self, graph, times: first..=last, extras: &extras, lattice_beam };

@@ -43,6 +43,8 @@ pub struct Mark {
 /// Surviving tokens and links, time by time from 0.
 #[derive(Debug, Default)]
 pub struct Trace {
+    /// The first time that is held: what came before has been committed.
+    base: usize,
     starts: Vec<TimeStart>,
     states: Vec<u32>,
     links: Vec<TraceLink>,
@@ -61,6 +63,7 @@ struct Room {
 impl Trace {
     /// Forgets everything; memory is kept.
     pub fn clear(&mut self) {
+        self.base = 0;
         self.starts.clear();
         self.states.clear();
         self.links.clear();
@@ -84,9 +87,19 @@ impl Trace {
         self.links.shrink_to(mark.room[2]);
     }
 
-    /// Number of times held: frames closed + 1, or 0.
+    /// Number of times closed: frames closed + 1, or 0.
     pub fn num_times(&self) -> usize {
-        self.starts.len()
+        self.base + self.starts.len()
+    }
+
+    /// The first time that is held. From 0 on its one token is where all paths begin.
+    pub fn base(&self) -> usize {
+        self.base
+    }
+
+    /// Where a time begins that is held.
+    fn start_of(&self, time: usize) -> TimeStart {
+        self.starts[time - self.base]
     }
 
     /// Number of links held.
@@ -120,7 +133,7 @@ impl Trace {
 
     /// Links into the tokens of `time`.
     pub fn links_at(&self, time: usize) -> &[TraceLink] {
-        &self.links[self.starts[time].links..self.end_of(time).links]
+        &self.links[self.start_of(time).links..self.end_of(time).links]
     }
 
     /// The best link into token `place` of `time`: extra 0, the smallest file arc; `None` at the start.
@@ -132,7 +145,7 @@ impl Trace {
 
     fn end_of(&self, time: usize) -> TimeStart {
         let end = TimeStart { tokens: self.states.len(), links: self.links.len() };
-        self.starts.get(time + 1).copied().unwrap_or(end)
+        self.starts.get(time + 1 - self.base).copied().unwrap_or(end)
     }
 
     /// Extra cost above the best path of every token of the times from `from` to `to`, from the end
@@ -147,19 +160,19 @@ impl Trace {
         extras: &mut Vec<f32>,
     ) -> Result<()> {
         extras.clear();
-        if to >= self.starts.len() {
+        if to >= self.num_times() {
             return Ok(());
         }
-        let first = self.starts[from].tokens;
+        let first = self.start_of(from).tokens;
         let count = self.end_of(to).tokens - first;
         try_reserve(extras, count, "extra costs")?;
         extras.resize(count, f32::INFINITY);
-        for (extra, end) in extras[self.starts[to].tokens - first..].iter_mut().zip(ends) {
+        for (extra, end) in extras[self.start_of(to).tokens - first..].iter_mut().zip(ends) {
             *extra = if end <= lattice_beam { end } else { f32::INFINITY };
         }
         for time in (from..=to).rev() {
-            let here = self.starts[time].tokens - first;
-            let before = (time > from).then(|| self.starts[time - 1].tokens - first);
+            let here = self.start_of(time).tokens - first;
+            let before = (time > from).then(|| self.start_of(time - 1).tokens - first);
             for link in self.links_at(time).iter().rev() {
                 let sum = link.extra + extras[here + link.dst as usize];
                 if sum <= lattice_beam
@@ -187,17 +200,30 @@ impl Trace {
     }
 
     fn prune(&mut self, lattice_beam: f32, room: &mut Room) -> Result<()> {
-        let Room { extras, places, places_before } = room;
-        self.extras(0, self.starts.len().saturating_sub(1), std::iter::repeat(0.0), lattice_beam, extras)?;
-        // All memory first: from here on the trace changes in place.
-        let most = (0..self.starts.len()).map(|time| self.states_at(time).len()).max().unwrap_or(0);
-        for list in [&mut *places, &mut *places_before] {
+        let last = self.num_times().saturating_sub(1);
+        self.extras(self.base, last, std::iter::repeat(0.0), lattice_beam, &mut room.extras)?;
+        self.reserve_places(room)?;
+        self.keep(lattice_beam, room);
+        Ok(())
+    }
+
+    /// Room for the places of any time: the rest of pruning takes no memory.
+    fn reserve_places(&self, room: &mut Room) -> Result<()> {
+        let most = (self.base..self.num_times()).map(|time| self.states_at(time).len()).max().unwrap_or(0);
+        for list in [&mut room.places, &mut room.places_before] {
             list.clear();
             try_reserve(list, most, "trace")?;
         }
-        let (mut tokens, mut links) = (0usize, 0usize);
-        for time in 0..self.starts.len() {
-            let (start, end) = (self.starts[time], self.end_of(time));
+        Ok(())
+    }
+
+    /// Keeps the tokens with an extra cost in `room.extras` that is within the beam, and the links
+    /// between them that are.
+    fn keep(&mut self, lattice_beam: f32, room: &mut Room) {
+        let Room { extras, places, places_before } = room;
+        let (mut tokens, mut links, mut before) = (0usize, 0usize, 0usize);
+        for time in self.base..self.num_times() {
+            let (start, end) = (self.start_of(time), self.end_of(time));
             // New place of each old token of the present and the earlier time.
             std::mem::swap(places, places_before);
             places.clear();
@@ -213,8 +239,9 @@ impl Trace {
             for old in start.links..end.links {
                 let mut link = self.links[old];
                 let sum = link.extra + extras[start.tokens + link.dst as usize];
-                // Its source has at most that extra cost, so it is there as well.
-                if sum <= lattice_beam {
+                // Its source has at most that extra cost, unless it has been dropped for other reasons.
+                let source = source(&link, start.tokens, Some(before)).map_or(f32::INFINITY, |source| extras[source]);
+                if sum <= lattice_beam && source <= lattice_beam {
                     link.dst = places[link.dst as usize];
                     let place = (link.src & !EPSILON) as usize;
                     link.src = if link.src & EPSILON != 0 { places[place] | EPSILON } else { places_before[place] };
@@ -222,17 +249,78 @@ impl Trace {
                     links += 1;
                 }
             }
-            self.starts[time] = TimeStart { tokens: first_token, links: first_link };
+            self.starts[time - self.base] = TimeStart { tokens: first_token, links: first_link };
+            before = start.tokens;
         }
         self.states.truncate(tokens);
         self.links.truncate(links);
         self.links_after_prune = links;
-        Ok(())
+    }
+
+    /// The last of `times` that all links within the beam leave from one token: the time and that token.
+    /// `extras` are those of all tokens held.
+    pub(super) fn narrow(
+        &self,
+        times: std::ops::Range<usize>,
+        extras: &[f32],
+        lattice_beam: f32,
+    ) -> Option<(usize, u32)> {
+        times.rev().find_map(|time| {
+            let here = self.start_of(time + 1).tokens;
+            let within = |link: &&TraceLink| link.extra + extras[here + link.dst as usize] <= lattice_beam;
+            let mut sources = self.links_at(time + 1).iter().filter(|link| link.src & EPSILON == 0).filter(within);
+            let only = sources.next()?.src;
+            sources.all(|link| link.src == only).then_some((time, only))
+        })
+    }
+
+    /// Gives infinite costs to all tokens of the times up to `time` but `token` of that, and with
+    /// `others` to those behind it whose best path does not go through it.
+    pub(super) fn single_out(&self, (time, token): (usize, u32), others: bool, lattice_beam: f32, extras: &mut [f32]) {
+        let kept = self.start_of(time).tokens + token as usize;
+        let behind = self.end_of(time).tokens;
+        let dropped = |(at, _): &(usize, &mut f32)| *at != kept;
+        extras[..behind].iter_mut().enumerate().filter(dropped).for_each(|(_, extra)| *extra = f32::INFINITY);
+        for time in if others { time + 1..self.num_times() } else { 0..0 } {
+            let (here, before) = (self.start_of(time).tokens, self.start_of(time - 1).tokens);
+            // In the order of tokens, epsilon arcs lead on.
+            for at in self.tokens_at(time) {
+                let best = self.best_link(time, (at - here) as u32);
+                let source = best.and_then(|link| source(link, here, Some(before)));
+                if source.is_none_or(|source| extras[source] > lattice_beam) {
+                    extras[at] = f32::INFINITY;
+                }
+            }
+        }
+    }
+
+    /// Room for [`Trace::commit`], which then takes no memory.
+    pub(super) fn reserve_commit(&mut self) -> Result<()> {
+        let mut room = std::mem::take(&mut self.room);
+        let reserved = self.reserve_places(&mut room);
+        self.room = room;
+        reserved
+    }
+
+    /// Drops all before `time`, and what has an extra cost outside the beam. `boundary` gives places of
+    /// tokens of the last time, and follows.
+    pub(super) fn commit(&mut self, time: usize, extras: Vec<f32>, lattice_beam: f32, boundary: &mut [u32]) {
+        let last = self.tokens_at(self.num_times() - 1);
+        let mut room = std::mem::take(&mut self.room);
+        room.extras = extras;
+        self.keep(lattice_beam, &mut room);
+        for place in boundary {
+            let kept = room.extras.get(last.start + *place as usize).is_some_and(|&extra| extra <= lattice_beam);
+            *place = if kept { room.places[*place as usize] } else { u32::MAX };
+        }
+        self.room = room;
+        self.starts.drain(..time - self.base);
+        self.base = time;
     }
 
     /// Index of the first token of a time, and of the first behind it.
     pub(super) fn tokens_at(&self, time: usize) -> std::ops::Range<usize> {
-        self.starts[time].tokens..self.end_of(time).tokens
+        self.start_of(time).tokens..self.end_of(time).tokens
     }
 }
 

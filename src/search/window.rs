@@ -117,6 +117,11 @@ impl Window {
         self.starts.get(at).copied().unwrap_or_else(|| self.end())
     }
 
+    /// Where time `at` (counted in this window) begins and ends.
+    pub(super) fn bounds(&self, at: usize) -> (TimeStart, TimeStart) {
+        (self.start(at), self.start(at + 1))
+    }
+
     /// Links into the tokens of time `at`.
     pub fn num_links(&self, at: usize) -> usize {
         self.start(at + 1).links - self.start(at).links

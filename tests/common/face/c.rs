@@ -462,6 +462,8 @@ impl Face for C {
             memory: stats.memory,
             seconds: stats.seconds,
             links_followed: stats.links_followed,
+            committed_frames: stats.committed_frames,
+            forced_commits: stats.forced_commits,
         })
     }
 
