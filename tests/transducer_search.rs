@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use koshi::transducer::{Hypotheses, Hypothesis, Part, Phrase, ScoreKind, TransducerConfig};
 use transducer::{
-    Face, Fails, Item, Matrix, Net, Outcome, REFUSED, Random, SearchKind, Status, Table, Toy, alignments, all_kinds,
-    exhaustive_scores, rows, search, sequences,
+    Face, Fails, Item, Matrix, Net, Outcome, REFUSED, Random, SearchKind, Status, Table, Toy, Watched, alignments,
+    all_kinds, exhaustive_scores, rows, search, sequences,
 };
 
 over_both_transducer_faces! {
@@ -32,6 +32,8 @@ over_both_transducer_faces! {
     the_blank_may_be_any_label
     the_smallest_sizes
     options_out_of_range
+    a_frame_has_a_bound_whatever_the_model
+    cancelling_takes_effect_between_calls
     calls_out_of_order
     phrases_out_of_range
     ties_go_to_the_smaller_label
@@ -669,11 +671,20 @@ fn options_out_of_range<F: Face>() {
             assert!(fault.message.contains(name), "{}", fault.message);
         }
     };
+    let most = TransducerConfig::MOST_A_FRAME;
+    for bad in [0, most + 1, u32::MAX] {
+        refused(TransducerConfig { max_symbols_per_frame: bad, ..config }, "max_symbols_per_frame");
+        refused(TransducerConfig { max_expansions_per_frame: bad, ..config }, "max_expansions_per_frame");
+        refused(TransducerConfig { max_sym_exp: bad, ..config }, "max_sym_exp");
+        refused(TransducerConfig { nstep: bad, ..config }, "nstep");
+    }
+    for bad in [most + 1, u32::MAX] {
+        refused(TransducerConfig { prefix_alpha: bad, ..config }, "prefix_alpha");
+    }
+    for bad in [TransducerConfig::MOST_LABELS + 1, u32::MAX] {
+        refused(TransducerConfig { u_max: bad, ..config }, "u_max");
+    }
     refused(TransducerConfig { beam: 0, ..config }, "beam");
-    refused(TransducerConfig { max_symbols_per_frame: 0, ..config }, "max_symbols_per_frame");
-    refused(TransducerConfig { max_expansions_per_frame: 0, ..config }, "max_expansions_per_frame");
-    refused(TransducerConfig { max_sym_exp: 0, ..config }, "max_sym_exp");
-    refused(TransducerConfig { nstep: 0, ..config }, "nstep");
     refused(TransducerConfig { nbest: 0, ..config }, "nbest");
     for lm_weight in [f32::NAN, f32::INFINITY] {
         refused(TransducerConfig { lm_weight, ..config }, "lm_weight");
@@ -682,6 +693,83 @@ fn options_out_of_range<F: Face>() {
     for (vocab, blank) in [(1, 0), (4, 4), (4, -1)] {
         let fault = F::transducer(Arc::new(Toy::new(Random { blank, ..Random::new(1, vocab) }))).err().unwrap();
         assert_eq!(fault.status, Status::KOSHI_E_CONFIG);
+    }
+}
+
+/// All bounds as wide as they may be.
+fn widest(search: SearchKind) -> TransducerConfig {
+    let most = TransducerConfig::MOST_A_FRAME;
+    TransducerConfig {
+        search,
+        beam: 2,
+        max_symbols_per_frame: most,
+        max_expansions_per_frame: most,
+        max_sym_exp: most,
+        u_max: TransducerConfig::MOST_LABELS,
+        nstep: most,
+        prefix_alpha: most,
+        ..TransducerConfig::default()
+    }
+}
+
+/// Label 1 again and again, whatever is said: the blank all but never.
+fn babble() -> impl Net {
+    let scores = |_: usize, _: usize, _: &[i32]| vec![-3000.0, 0.0, -9.0];
+    Table { vocab: 3, blank: 0, kind: ScoreKind::Logits, scores, lm: Some(|_| vec![-0.1; 3]) }
+}
+
+fn a_frame_has_a_bound_whatever_the_model<F: Face>() {
+    let data = rows(0, 2);
+    for search in all_kinds().map(|config| config.search) {
+        let model = Arc::new(Toy::new(babble()));
+        let transducer = F::transducer(model.clone()).unwrap();
+        let mut stream = F::stream(&transducer, &widest(search)).unwrap();
+        F::push(&mut stream, Matrix::dense(&data, 2)).unwrap();
+        let found = F::finish(&mut stream).unwrap();
+        let most = TransducerConfig::MOST_A_FRAME as usize;
+        let (labels, joins, partial) = (found.list[0].labels.len(), model.calls(2), found.partial);
+        let wanted = match search {
+            SearchKind::Greedy => (2 * most, 2 * most, false),
+            // Of a beam of two: every second expansion is the less likely label's.
+            SearchKind::Default => (labels, 2 * 2 * most, true),
+            SearchKind::Tsd => (labels, 2 * most, false),
+            SearchKind::Alsd => (2 * most, 2 * most + 2, false),
+            SearchKind::Nsc => (labels, 2 * (most + 1), false),
+        };
+        assert_eq!((labels, joins, partial), wanted, "{search:?}");
+        assert!(labels <= 2 * most && model.living() == 0);
+        // A model that takes the blank when it should is at its end soon, however much it may take.
+        let net = |_: usize, frame: usize, history: &[i32]| match history.len() <= frame {
+            true => vec![-40.0, 0.0, -9.0],
+            false => vec![0.0, -40.0, -50.0],
+        };
+        let net = Table { vocab: 3, blank: 0, kind: ScoreKind::Logits, scores: net, lm: None };
+        let model = Arc::new(Toy::new(net));
+        let found = F::search(&F::transducer(model.clone()).unwrap(), &widest(search), &[Matrix::dense(&data, 2)]);
+        assert_eq!(found.unwrap().remove(0).unwrap().list[0].labels, [1, 1], "{search:?}");
+        assert!(model.calls(2) <= 2 * most + 2, "{search:?}: {}", model.calls(2));
+    }
+}
+
+fn cancelling_takes_effect_between_calls<F: Face>() {
+    let data = rows(0, 1);
+    for search in all_kinds().map(|config| config.search) {
+        for (kind, name) in ["predict", "lm_predict", "join"].into_iter().enumerate() {
+            if kind == 1 && search == SearchKind::Greedy {
+                continue;
+            }
+            let model = Arc::new(Watched::new(Toy::new(babble())));
+            let transducer = F::transducer(model.clone()).unwrap();
+            let config = TransducerConfig { lm_weight: 0.5, ..widest(search) };
+            let mut stream = F::stream(&transducer, &config).unwrap();
+            // Deep in the one frame there is.
+            model.set(kind, 30, F::canceller(&stream));
+            let outcome = F::push(&mut stream, Matrix::dense(&data, 2)).and_then(|()| F::finish(&mut stream));
+            assert_eq!(outcome.unwrap_err().status, Status::KOSHI_E_CANCELLED, "{search:?}, {name}");
+            let then = model.then.load(std::sync::atomic::Ordering::Relaxed);
+            assert!(then >= 30 && model.calls() == then, "{search:?}, {name}: {} after {then}", model.calls());
+            assert_eq!(model.inner.living(), 0);
+        }
     }
 }
 

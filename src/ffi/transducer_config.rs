@@ -43,20 +43,23 @@ pub struct koshi_transducer_config {
     /// Hypotheses that are kept, and labels that each is extended by; the vocabulary bounds both. At
     /// least 1. All but greedy. Default 5.
     pub beam: u32,
-    /// Most labels of a frame. At least 1. Greedy. Default 1.
+    /// Most labels of a frame. 1 to 1024. Greedy. Default 1.
     pub max_symbols_per_frame: u32,
     /// A frame ends after this many expansions for each place of the beam; the best so far go on, and
-    /// the result is KOSHI_OK_PARTIAL. At least 1. Default search. Default 50.
+    /// the result is KOSHI_OK_PARTIAL. 1 to 1024. Default search. Default 50.
     pub max_expansions_per_frame: u32,
-    /// Rounds of a frame: one more than its most labels. At least 1. TSD. Default 2.
+    /// Rounds of a frame: one more than its most labels. 1 to 1024. TSD. Default 2.
     pub max_sym_exp: u32,
-    /// Most labels of a finished hypothesis. Where none finishes the best unfinished ones are the result,
-    /// and it is KOSHI_OK_PARTIAL. ALSD. Default 50.
+    /// Most labels of a finished hypothesis. Where none finishes the best unfinished ones are the result, and
+    /// it is KOSHI_OK_PARTIAL. As many steps follow the last row, unless 1024 labels were taken there. A long
+    /// stream needs as much as it will have labels: each further one keeps one more row waiting until the end.
+    /// 0 to 16777216. ALSD. Default 50.
     pub u_max: u32,
-    /// Label extensions of a frame. At least 1; with 1 the closing blank of the last extension is not
+    /// Label extensions of a frame. 1 to 1024; with 1 the closing blank of the last extension is not
     /// counted. NSC. Default 1.
     pub nstep: u32,
-    /// By how many labels a hypothesis may be longer than one that it takes over score from. NSC. Default 1.
+    /// By how many labels a hypothesis may be longer than one that it takes over score from. 0 to 1024. NSC.
+    /// Default 1.
     pub prefix_alpha: u32,
     /// Weight of lm_predict, on labels only. Finite; 0: it is not asked. Default 0.
     pub lm_weight: f32,

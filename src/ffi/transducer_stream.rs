@@ -151,7 +151,7 @@ pub unsafe extern "C" fn koshi_transducer_stream_finish(
     })
 }
 
-/// Stops the utterance before its next step: pushes and finish, also one that is at work, answer
+/// Stops the utterance before its next call of a network: pushes and finish, also one that is at work, answer
 /// KOSHI_E_CANCELLED from then on. May be called at any time from any thread, and never answers
 /// KOSHI_E_BUSY.
 #[unsafe(no_mangle)]

@@ -5,9 +5,11 @@
 //! While rows still come, a step is made as soon as each of its hypotheses has its frame, that frame
 //! is not the last one so far, and the step will be there however few rows follow. A hypothesis with
 //! more than `u_max` labels can only be an unfinished result, and rows wait for it: on long streams
-//! `u_max` has to be as large as the labels will be many. At the end `u_max` steps follow the last row.
+//! `u_max` has to be as large as the labels will be many. At the end `u_max` steps follow the last row, but
+//! no hypothesis stays for more than [`TransducerConfig::MOST_A_FRAME`] labels in one frame.
 
 use super::base::{Base, Hyp, Scores, Search};
+use super::config::TransducerConfig;
 use super::extend::{Candidate, STAYS, extend, keep_best, stay};
 use crate::error::{Error, Result, try_reserve};
 
@@ -60,7 +62,7 @@ impl Alsd {
             let candidate = self.candidates[at];
             let hyp = self.beam[candidate.from as usize];
             let made = match candidate.label {
-                STAYS => base.again(&hyp, candidate.log_prob),
+                STAYS => Hyp { frame_labels: 0, ..base.again(&hyp, candidate.log_prob) },
                 _ => base.extended(&hyp, &candidate, self.frame(&hyp))?,
             };
             match base.histories.marked(made.node) {
@@ -112,7 +114,9 @@ impl Search for Alsd {
             if base.ended && frame + 1 == base.num_frames() && blank > f32::NEG_INFINITY {
                 self.finish(base, &hyp, blank)?;
             }
-            extend(base, &hyp, from, &row, frame, &mut self.candidates)?;
+            if hyp.frame_labels < TransducerConfig::MOST_A_FRAME {
+                extend(base, &hyp, from, &row, frame, &mut self.candidates)?;
+            }
         }
         if self.candidates.is_empty() && self.finals.is_empty() {
             return Err(Error::NoTokens { frame });

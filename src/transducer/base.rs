@@ -21,6 +21,8 @@ pub(super) struct Hyp {
     pub trace: u32,
     /// Number of labels.
     pub labels: u32,
+    /// Labels of the frame that it stands in, where the search counts them.
+    pub frame_labels: u32,
     /// State of the phrases.
     pub bias: u32,
     /// Log-probability of all its alignments together, with language model and phrases.
@@ -168,7 +170,8 @@ impl Base {
 
     /// The empty hypothesis, which has the hold that the tree begins with.
     pub fn empty(&self) -> Hyp {
-        Hyp { node: self.histories.root(), trace: EMPTY, labels: 0, bias: Phrases::START, score: 0.0, best: 0.0 }
+        let (node, bias) = (self.histories.root(), Phrases::START);
+        Hyp { node, trace: EMPTY, labels: 0, frame_labels: 0, bias, score: 0.0, best: 0.0 }
     }
 
     /// What a search begins with.
@@ -223,7 +226,8 @@ impl Base {
         let Candidate { label, log_prob, lm, bias, .. } = *with;
         let trace = self.traces.push(hyp.trace, Emission { label, frame: frame as u32, log_prob, lm, bias })?;
         let node = self.histories.child(hyp.node, label)?;
-        Ok(Hyp { node, trace, labels: hyp.labels + 1, bias: with.bias_state, score: with.score, best: with.best })
+        let (labels, frame_labels) = (hyp.labels + 1, hyp.frame_labels + 1);
+        Ok(Hyp { node, trace, labels, frame_labels, bias: with.bias_state, score: with.score, best: with.best })
     }
 
     /// Lets a hypothesis go.

@@ -63,6 +63,7 @@ fn plan(streams: &mut [&mut Stream], buffers: &mut Buffers) -> Result<()> {
 /// Asks one network about all histories that it has not been asked about yet.
 fn predict(transducer: &Transducer, streams: &mut [&mut Stream], buffers: &mut Buffers, part: Part) {
     let mut active = std::mem::take(&mut buffers.active);
+    active.retain(|(at, _)| streams[*at as usize].goes_on());
     buffers.askers.clear();
     for (at, span) in &mut active {
         let start = buffers.askers.len();
@@ -79,6 +80,9 @@ fn predict(transducer: &Transducer, streams: &mut [&mut Stream], buffers: &mut B
         if let Err(error) = result {
             // Whose fault it is shows when each is asked for alone.
             for (at, span) in active.iter().filter(|(_, span)| !span.is_empty()) {
+                if !streams[*at as usize].goes_on() {
+                    continue;
+                }
                 let alone = match asking {
                     1 => Err(super::stream::copy(&error)),
                     _ => ask(transducer, streams, buffers, part, span.clone()),
@@ -143,6 +147,7 @@ fn ask(
 /// Has all pairs scored, and lets the streams go on.
 fn join(transducer: &Transducer, streams: &mut [&mut Stream], buffers: &mut Buffers) {
     let mut active = std::mem::take(&mut buffers.active);
+    active.retain(|(at, _)| streams[*at as usize].goes_on());
     buffers.encoder.clear();
     buffers.outputs.clear();
     let mut rows = 0;
@@ -162,6 +167,9 @@ fn join(transducer: &Transducer, streams: &mut [&mut Stream], buffers: &mut Buff
     active.retain(|(_, span)| !span.is_empty());
     let whole = score(transducer, buffers, 0..rows);
     for (at, span) in &active {
+        if whole.is_err() && active.len() > 1 && !streams[*at as usize].goes_on() {
+            continue;
+        }
         let result = match &whole {
             Ok(()) => Ok(span.clone()),
             Err(error) if active.len() == 1 => Err(super::stream::copy(error)),

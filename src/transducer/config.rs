@@ -25,17 +25,20 @@ pub struct TransducerConfig {
     pub search: SearchKind,
     /// Hypotheses that are kept, at most the size of the vocabulary; at least 1. All but greedy.
     pub beam: u32,
-    /// Labels a frame at most; at least 1. Greedy.
+    /// Labels a frame at most; 1 to [`TransducerConfig::MOST_A_FRAME`]. Greedy.
     pub max_symbols_per_frame: u32,
-    /// This many expansions for each hypothesis of the beam end a frame; at least 1. Default search.
+    /// This many expansions for each hypothesis of the beam end a frame; 1 to
+    /// [`TransducerConfig::MOST_A_FRAME`]. Default search.
     pub max_expansions_per_frame: u32,
-    /// Rounds a frame, one less than its most labels; at least 1. Time-synchronous.
+    /// Rounds a frame, one more than its most labels; 1 to [`TransducerConfig::MOST_A_FRAME`]. Time-synchronous.
     pub max_sym_exp: u32,
-    /// Most labels of a finished hypothesis. Alignment-length synchronous.
+    /// Most labels of a finished hypothesis; at most [`TransducerConfig::MOST_LABELS`]. In a stream with more
+    /// labels each further one makes a row wait, until the end. Alignment-length synchronous.
     pub u_max: u32,
-    /// Label expansions a frame; at least 1. N-step constrained.
+    /// Label expansions a frame; 1 to [`TransducerConfig::MOST_A_FRAME`]. N-step constrained.
     pub nstep: u32,
-    /// How much longer than its prefix a hypothesis may be to take over its score. N-step constrained.
+    /// How much longer than its prefix a hypothesis may be to take over its score; at most
+    /// [`TransducerConfig::MOST_A_FRAME`]. N-step constrained.
     pub prefix_alpha: u32,
     /// Weight of the language model; 0 leaves it alone. Finite. All but greedy.
     pub lm_weight: f32,
@@ -72,18 +75,29 @@ impl Default for TransducerConfig {
 }
 
 impl TransducerConfig {
+    /// Largest number of labels, rounds or steps of a frame, whatever the search: far more than a frame has use for, and so few that
+    /// a model which never takes the blank comes to the end of a frame.
+    pub const MOST_A_FRAME: u32 = 1024;
+
+    /// Largest `u_max`: months of speech.
+    pub const MOST_LABELS: u32 = 1 << 24;
+
     /// [`Error::Config`] names an option that is outside its range.
     pub fn check(&self) -> Result<()> {
-        let at_least_1 = [
-            ("beam", self.beam),
-            ("max_symbols_per_frame", self.max_symbols_per_frame),
-            ("max_expansions_per_frame", self.max_expansions_per_frame),
-            ("max_sym_exp", self.max_sym_exp),
-            ("nstep", self.nstep),
-            ("nbest", self.nbest),
-        ];
-        if let Some((name, _)) = at_least_1.into_iter().find(|(_, value)| *value == 0) {
-            return Err(Error::Config(format!("{name} is 0; it must be at least 1")));
+        let (frame, any) = (Self::MOST_A_FRAME, u32::MAX);
+        for (name, value, least, most) in [
+            ("beam", self.beam, 1, any),
+            ("max_symbols_per_frame", self.max_symbols_per_frame, 1, frame),
+            ("max_expansions_per_frame", self.max_expansions_per_frame, 1, frame),
+            ("max_sym_exp", self.max_sym_exp, 1, frame),
+            ("u_max", self.u_max, 0, Self::MOST_LABELS),
+            ("nstep", self.nstep, 1, frame),
+            ("prefix_alpha", self.prefix_alpha, 0, frame),
+            ("nbest", self.nbest, 1, any),
+        ] {
+            if !(least..=most).contains(&value) {
+                return Err(Error::Config(format!("{name} is {value}; it must be {least} to {most}")));
+            }
         }
         if !self.lm_weight.is_finite() {
             return Err(Error::Config(format!("lm_weight is {}; it must be finite", self.lm_weight)));

@@ -38,6 +38,8 @@ pub(super) struct Default {
     beam: Vec<Hyp>,
     /// Closed in this frame, in the order in which they were.
     closed: Vec<Hyp>,
+    /// Scores of the best of them, as many as the beam has room for; the best first.
+    best: Vec<f64>,
     open: BinaryHeap<Open>,
     /// The one that is being looked at.
     current: Option<Hyp>,
@@ -49,8 +51,9 @@ pub(super) struct Default {
 impl Default {
     pub fn new(base: &Base) -> Result<Default> {
         let beam = base.first_beam()?;
-        let (closed, candidates) = (Vec::new(), Vec::new());
-        Ok(Default { beam, closed, open: BinaryHeap::new(), current: None, candidates, frame: 0, expansions: 0 })
+        let (closed, mut best, candidates, open) = (Vec::new(), Vec::new(), Vec::new(), BinaryHeap::new());
+        try_reserve(&mut best, base.beam + 1, "hypotheses")?;
+        Ok(Default { beam, closed, best, open, current: None, candidates, frame: 0, expansions: 0 })
     }
 
     fn reserve_open(&mut self, more: usize) -> Result<()> {
@@ -77,29 +80,45 @@ impl Default {
         Ok(())
     }
 
-    /// Whether the frame is over, and with how many of the closed ones, which are then sorted.
-    fn ends_with(&mut self, base: &mut Base) -> Option<usize> {
-        let bound = self.open.peek().map_or(f64::NEG_INFINITY, |open| open.0.score);
-        let better = self.closed.iter().filter(|hyp| hyp.score > bound).count();
-        let most = u64::from(base.config.max_expansions_per_frame) * base.beam as u64;
-        let struck = self.expansions >= most && !self.open.is_empty();
-        if better < base.beam && !self.open.is_empty() && !struck {
-            return None;
-        }
-        sort_by_score(&mut self.closed);
-        if better >= base.beam || !struck {
-            return Some(better);
-        }
-        base.cut_short = true;
-        let possible = self.closed.iter().filter(|hyp| hyp.score > f64::NEG_INFINITY).count();
-        Some(possible.min(base.beam))
+    /// Closes a hypothesis. One that may not be closed has a score of -inf and is kept only for its extensions.
+    fn close(&mut self, base: &Base, hyp: Hyp) -> Result<()> {
+        try_reserve(&mut self.closed, 1, "hypotheses")?;
+        self.closed.push(hyp);
+        let place = self.best.partition_point(|score| *score >= hyp.score);
+        self.best.insert(place, hyp.score);
+        self.best.truncate(base.beam);
+        Ok(())
     }
 
-    fn end_frame(&mut self, base: &mut Base, count: usize) -> Result<()> {
-        if count == 0 {
+    /// Once the frame is over: above which score closed ones go on, and how many at most.
+    fn ends_with(&self, base: &mut Base) -> Option<(f64, usize)> {
+        let bound = self.open.peek().map_or(f64::NEG_INFINITY, |open| open.0.score);
+        let last = self.best.get(base.beam - 1).copied().unwrap_or(f64::NEG_INFINITY);
+        if self.open.is_empty() || last > bound {
+            return Some((bound, usize::MAX));
+        }
+        let most = u64::from(base.config.max_expansions_per_frame) * base.beam as u64;
+        if self.expansions < most {
+            return None;
+        }
+        base.cut_short = true;
+        Some((last.next_down(), base.beam))
+    }
+
+    fn end_frame(&mut self, base: &mut Base, bound: f64, count: usize) -> Result<()> {
+        self.open.clear();
+        self.best.clear();
+        self.closed.retain(|hyp| {
+            let stays = hyp.score > bound;
+            if !stays {
+                base.drop(*hyp);
+            }
+            stays
+        });
+        if self.closed.is_empty() {
             return Err(Error::NoTokens { frame: self.frame });
         }
-        self.open.clear();
+        sort_by_score(&mut self.closed);
         base.cut(&mut self.closed, count);
         base.decide(&mut self.closed, self.frame + 1, self.frame + 1);
         std::mem::swap(&mut self.beam, &mut self.closed);
@@ -133,17 +152,15 @@ impl Search for Default {
         let Some(hyp) = self.current.take() else { return Ok(()) };
         let row = scores.row(0);
         let blank = f64::from(row.log_prob(base.shape.blank));
-        try_reserve(&mut self.closed, 1, "hypotheses")?;
         let place = self.closed.len() as u32;
-        // One that may not be closed has a score of -inf and is kept only for its extensions.
-        self.closed.push(Hyp { score: hyp.score + blank, best: hyp.best + blank, ..hyp });
+        self.close(base, Hyp { score: hyp.score + blank, best: hyp.best + blank, ..hyp })?;
         self.candidates.clear();
         extend(base, &hyp, place, &row, self.frame, &mut self.candidates)?;
         self.reserve_open(self.candidates.len())?;
         self.open.extend(self.candidates.iter().copied().map(Open));
         self.expansions += 1;
         match self.ends_with(base) {
-            Some(count) => self.end_frame(base, count),
+            Some((bound, count)) => self.end_frame(base, bound, count),
             None => Ok(()),
         }
     }

@@ -23,7 +23,7 @@ use crate::search::Rows;
 pub struct Canceller(Arc<AtomicBool>);
 
 impl Canceller {
-    /// The stream stops before its next step and answers [`Error::Cancelled`] from then on.
+    /// The stream stops before its next call of a network and answers [`Error::Cancelled`] from then on.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -148,9 +148,7 @@ impl Stream {
             let [item] = items;
             item.result?;
         }
-        if self.is_open() && self.cancelled.load(Ordering::Relaxed) {
-            self.fail(Error::Cancelled);
-        }
+        self.goes_on();
         if let Some(failure) = &self.failure {
             return Err(copy(failure));
         }
@@ -167,8 +165,7 @@ impl Stream {
         if self.base.ended {
             return Err(Error::State("the stream has ended".into()));
         }
-        if self.cancelled.load(Ordering::Relaxed) {
-            self.fail(Error::Cancelled);
+        if !self.goes_on() {
             return Err(Error::Cancelled);
         }
         match self.base.push(rows) {
@@ -185,11 +182,7 @@ impl Stream {
 
     /// Whether there is something to be scored; it stands in the base's list then.
     pub(super) fn plan(&mut self) -> bool {
-        if !self.is_open() {
-            return false;
-        }
-        if self.cancelled.load(Ordering::Relaxed) {
-            self.fail(Error::Cancelled);
+        if !self.goes_on() {
             return false;
         }
         self.base.asks.clear();
@@ -223,6 +216,14 @@ impl Stream {
     /// Whether it has not failed.
     pub(super) fn is_open(&self) -> bool {
         self.failure.is_none()
+    }
+
+    /// Whether it has not failed, which it does here where it was cancelled: to be asked before each call of a network.
+    pub(super) fn goes_on(&mut self) -> bool {
+        if self.is_open() && self.cancelled.load(Ordering::Relaxed) {
+            self.fail(Error::Cancelled);
+        }
+        self.is_open()
     }
 
     pub(super) fn base(&mut self) -> &mut Base {
@@ -356,6 +357,65 @@ mod tests {
         }
 
         fn release_state(&self, _: Part, _: u64) {}
+    }
+
+    /// Label 1 or 2 in frame 0, as likely as makes no difference; then label 3 in each frame, as sure after the
+    /// one as after the other, and 1 that is hardly worse. After frame 300 what began with 2 is forbidden.
+    struct Torn;
+
+    impl Model for Torn {
+        fn shape(&self) -> Shape {
+            Steady.shape()
+        }
+
+        fn predict(&self, states: &[u64], labels: &[i32], out: &mut [u64], outputs: &mut [f32]) -> Result<()> {
+            for (((state, label), out), output) in states.iter().zip(labels).zip(out).zip(outputs) {
+                let (count, first) = (state & 0xffff, state >> 16);
+                let first = if count == 0 { *label as u64 } else { first };
+                *out = if *label == 0 { 0 } else { first << 16 | (count + 1) };
+                *output = *out as f32;
+            }
+            Ok(())
+        }
+
+        fn join(&self, encoder: &[f32], outputs: &[f32], _: usize, scores: &mut [f32]) -> Result<()> {
+            for ((frame, output), scores) in encoder.iter().zip(outputs).zip(scores.chunks_exact_mut(4)) {
+                let (count, first) = (*output as u64 & 0xffff, *output as u64 >> 16);
+                scores.copy_from_slice(match count > *frame as u64 {
+                    true => &[9.0, -9.0, -9.0, -9.0],
+                    false if count == 0 => &[-9.0, 1.0, 0.99, -9.0],
+                    false => &[-9.0, -6.0, -9.0, 1.0],
+                });
+                if *frame > 300.0 && first == 2 {
+                    scores.fill(-90.0);
+                    scores[0] = f32::NEG_INFINITY;
+                }
+            }
+            Ok(())
+        }
+
+        fn release_state(&self, _: Part, _: u64) {}
+    }
+
+    #[test]
+    fn histories_follow_what_is_alive() {
+        for search in [SearchKind::Default, SearchKind::Tsd, SearchKind::Alsd, SearchKind::Nsc] {
+            let config =
+                TransducerConfig { search, beam: 2, u_max: 9000, max_cached: 20, ..TransducerConfig::default() };
+            let mut stream = Transducer::new(Box::new(Torn)).unwrap().new_stream(&config).unwrap();
+            for frame in 0..600 {
+                stream.push(Rows::new(&[frame as f32], 1, 1, 1).unwrap()).unwrap();
+                let base = &stream.base;
+                let stem = base.histories.depth(base.common(stream.search.hyps()));
+                let alive: u32 = stream.search.hyps().iter().map(|hyp| hyp.labels - stem).sum();
+                let histories = base.histories.len();
+                // What is cached may stand a little beside what is alive.
+                assert!(histories <= alive as usize + 120, "{search:?}, frame {frame}: {histories} for {alive}");
+                let torn = frame > 10 && frame < 290;
+                assert!(!torn || stem == 0 && histories > frame, "{search:?}, frame {frame}: both are alive: {stem}");
+                assert!(frame < 400 || stem > 250, "{search:?}, frame {frame}: one of them is gone: {stem}");
+            }
+        }
     }
 
     #[test]

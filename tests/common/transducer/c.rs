@@ -365,9 +365,12 @@ impl Face for C {
         Ok(list(found, partial))
     }
 
-    fn cancel(stream: &Handle<koshi_transducer_stream>) {
-        // SAFETY: a live handle.
-        call(|err| unsafe { koshi_transducer_stream_cancel(stream.pointer, err) }).unwrap();
+    fn canceller(stream: &Handle<koshi_transducer_stream>) -> Box<dyn Fn() + Send + Sync> {
+        let handle = stream.pointer as usize;
+        Box::new(move || {
+            // SAFETY: handles may be anything, and may be used on any thread.
+            call(|err| unsafe { koshi_transducer_stream_cancel(handle as *mut _, err) }).unwrap();
+        })
     }
 
     fn advance(

@@ -6,6 +6,7 @@ mod c;
 mod exhaustive;
 mod rust;
 mod toy;
+mod watched;
 
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ pub use koshi::ffi::koshi_status_code as Status;
 pub use koshi::transducer::SearchKind;
 pub use rust::Rust;
 pub use toy::{Fails, Net, REFUSED, Random, Table, Toy, rows};
+pub use watched::Watched;
 
 /// A call that failed: its status, and the message with all causes where there is one.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,7 +74,11 @@ pub trait Face {
     fn partial(stream: &Self::Stream) -> Outcome<(Hypotheses, usize)>;
     fn commit(stream: &mut Self::Stream) -> Outcome<Hypothesis>;
     fn finish(stream: &mut Self::Stream) -> Outcome<Hypotheses>;
-    fn cancel(stream: &Self::Stream);
+    /// What cancels the stream, also from inside a call for it.
+    fn canceller(stream: &Self::Stream) -> Box<dyn Fn() + Send + Sync>;
+    fn cancel(stream: &Self::Stream) {
+        Self::canceller(stream)();
+    }
     /// Messages of items are not told.
     fn advance(transducer: &Self::Transducer, items: Vec<Item<'_, Self::Stream>>) -> Outcome<Vec<Outcome>>;
 }

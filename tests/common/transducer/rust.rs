@@ -75,8 +75,9 @@ impl Face for Rust {
         stream.finish().map_err(fault)
     }
 
-    fn cancel(stream: &Stream) {
-        stream.canceller().cancel();
+    fn canceller(stream: &Stream) -> Box<dyn Fn() + Send + Sync> {
+        let canceller = stream.canceller();
+        Box::new(move || canceller.cancel())
     }
 
     fn advance(transducer: &Arc<Transducer>, items: Vec<Item<'_, Stream>>) -> Outcome<Vec<Outcome>> {
