@@ -10,7 +10,7 @@ use std::sync::Arc;
 use common::graph::{Rng, arc, source};
 use koshi::Error;
 use koshi::decoder::{BackendChoice, Channel, Decoder, DecoderConfig};
-use koshi::graph::{Columns, Graph};
+use koshi::graph::{Columns, Graph, GraphArc};
 use koshi::lattice::RawLattice;
 use koshi::search::{CommitConfig, CommittedLattice, Rows, SearchConfig};
 use strung::{scores, speech, strung};
@@ -140,18 +140,22 @@ fn outcome(channel: &mut Channel, data: &[f32], dim: usize, config: Option<Commi
 }
 
 /// A random graph twice over, behind one start: paths of equal cost keep apart for ever, so that a
-/// commit is forced. And rows for it.
+/// commit is forced. Dear arcs cross over, so that links lead from tokens that are dropped then to
+/// others. And rows for it.
 fn apart(seed: u64, frames: usize) -> (Arc<Graph>, Vec<f32>, usize, SearchConfig) {
     let (busy, rows, dim) = Rng(900 + seed).busy();
     let count = busy.states.len() as u32;
     let mut states = vec![(0.0, vec![arc(0, 0, 0.0, 1), arc(0, 0, 0.0, 1 + count)])];
     for copy in 0..2 {
-        for (end, arcs) in &busy.states {
-            let moved = arcs.iter().map(|one| {
+        for (at, (end, arcs)) in busy.states.iter().enumerate() {
+            let moved = |one: &GraphArc, more: f32, to: u32| {
                 let olabel = if one.olabel > 0 { one.olabel + 5 * copy } else { 0 };
-                arc(one.ilabel, olabel, one.weight, one.next + 1 + count * copy as u32)
-            });
-            states.push((*end, moved.collect()));
+                arc(one.ilabel, olabel, one.weight + more, one.next + 1 + count * to)
+            };
+            let mut both: Vec<GraphArc> = arcs.iter().map(|one| moved(one, 0.0, copy as u32)).collect();
+            let across = arcs.iter().filter(|one| one.ilabel > 0 && at % 3 == 0);
+            both.extend(across.map(|one| moved(one, 4.5, 1 - copy as u32)));
+            states.push((*end, both));
         }
     }
     let graph = Arc::new(Graph::from_source(&source(Some(0), states), Columns::Labels).unwrap());

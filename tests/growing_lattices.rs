@@ -4,53 +4,24 @@
 mod common;
 #[path = "support/compare_languages.rs"]
 mod compare_languages;
+#[path = "support/strung.rs"]
+mod strung;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use compare_languages::{Comparison, alignment, compare, cost_of_alignment};
 use koshi::Error;
-use koshi::decoder::{BackendChoice, Channel, Decoder, DecoderConfig};
-use koshi::graph::{Columns, Graph};
+use koshi::decoder::{BackendChoice, Channel, Decoder};
 use koshi::lattice::{CompactLattice, DeterminizeConfig, Determinizer, RawLattice};
-use koshi::search::{Rows, SearchConfig};
-use koshi::table::{MatrixHolder, SequentialReader, Transitions};
+use koshi::search::{CommitConfig, Rows, SearchConfig};
+use strung::{SCALE, model, scores, speech_on, strung};
 
-const SCALE: f32 = 0.083_333;
 const BEAM: f32 = 6.0;
 
-fn prompts(file: &str) -> PathBuf {
-    common::root().join("examples/data/prompts").join(file)
-}
-
-fn model() -> Arc<Transitions> {
-    Arc::new(Transitions::read_file(prompts("trans.mdl").to_str().unwrap()).unwrap())
-}
-
-/// The scores of the twelve prompts, and their width.
-fn scores() -> (Vec<Vec<f32>>, usize) {
-    let rspecifier = format!("ark:{}", prompts("loglikes.ark").display());
-    let mut reader = SequentialReader::<MatrixHolder<f32>>::open(&rspecifier).unwrap();
-    let (mut all, mut dim) = (Vec::new(), 0);
-    while let Some((_, matrix)) = reader.next().unwrap() {
-        dim = matrix.cols();
-        all.push(matrix.into_data());
-    }
-    (all, dim)
-}
-
-fn decoder(model: &Arc<Transitions>, backend: BackendChoice) -> Arc<Decoder> {
-    let graph = Graph::read(prompts("HCLG.fst"), Columns::Transitions(Arc::clone(model))).unwrap();
-    let search = SearchConfig {
-        beam: 13.0,
-        lattice_beam: BEAM,
-        max_active: 700,
-        acoustic_scale: SCALE,
-        ..SearchConfig::default()
-    };
-    let config = DecoderConfig { search, num_lanes: 1, num_threads: 1, backend, ..DecoderConfig::default() };
-    Decoder::new(Arc::new(graph), config).unwrap()
+fn decoder(backend: BackendChoice) -> Arc<Decoder> {
+    let search = SearchConfig { beam: 13.0, lattice_beam: BEAM, max_active: 700, ..SearchConfig::default() };
+    speech_on(search, backend)
 }
 
 fn determinize_config() -> DeterminizeConfig {
@@ -98,7 +69,7 @@ fn so_they_have_on_the_gpu() {
 
 fn prompts_agree(backend: BackendChoice, most: usize, frames: usize) {
     let (model, (all, dim)) = (model(), scores());
-    let mut channel = decoder(&model, backend).new_channel().unwrap();
+    let mut channel = decoder(backend).new_channel().unwrap();
     let mut pairs = 0;
     for phones in [Some(&model), None] {
         channel.set_determinize(phones.cloned(), &determinize_config()).unwrap();
@@ -118,16 +89,10 @@ fn prompts_agree(backend: BackendChoice, most: usize, frames: usize) {
     assert!(pairs > 20, "{pairs}");
 }
 
-/// Prompts one after another, as one utterance of `frames` frames.
-fn strung(all: &[Vec<f32>], dim: usize, frames: usize) -> Vec<f32> {
-    let cycled = all.iter().cycle().flat_map(|data| data.iter().copied());
-    cycled.take(frames * dim).collect()
-}
-
 #[test]
 fn after_finish_there_is_no_more_to_do_for_a_longer_call() {
     let (model, (all, dim)) = (model(), scores());
-    let mut channel = decoder(&model, BackendChoice::Cpu).new_channel().unwrap();
+    let mut channel = decoder(BackendChoice::Cpu).new_channel().unwrap();
     let mut work = Determinizer::default();
     let mut links = Vec::new();
     for seconds in [15, 60, 240] {
@@ -160,9 +125,27 @@ fn after_finish_there_is_no_more_to_do_for_a_longer_call() {
 }
 
 #[test]
+fn behind_a_commit_the_lattice_begins_anew() {
+    let (model, (all, dim)) = (model(), scores());
+    let mut channel = decoder(BackendChoice::Cpu).new_channel().unwrap();
+    channel.set_determinize(Some(Arc::clone(&model)), &determinize_config()).unwrap();
+    channel.set_commit(Some(CommitConfig { frames: 1000, lattice_frames: 0 })).unwrap();
+    channel.begin().unwrap();
+    let mut begins = Vec::new();
+    for part in strung(&all, dim, 2000).chunks(130 * dim) {
+        push(&mut channel, part, dim, 65);
+        let raw = channel.lattice(false).unwrap();
+        let whole = raw.determinize(Some(&model), &determinize_config()).unwrap();
+        check(&raw, &channel.compact_lattice(false).unwrap().lattice, &whole.lattice);
+        begins.push(channel.committed_frames());
+    }
+    begins.dedup();
+    assert!(begins.len() > 4, "{begins:?}");
+}
+
+#[test]
 fn what_is_not_set_or_does_not_fit_is_refused() {
-    let model = model();
-    let mut channel = decoder(&model, BackendChoice::Cpu).new_channel().unwrap();
+    let mut channel = decoder(BackendChoice::Cpu).new_channel().unwrap();
     assert!(matches!(channel.settle(), Err(Error::State(_))));
     channel.begin().unwrap();
     assert!(matches!(channel.settle(), Err(Error::State(_))));

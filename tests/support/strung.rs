@@ -31,11 +31,15 @@ pub fn scores() -> (Vec<Vec<f32>>, usize) {
     (all, dim)
 }
 
+/// A decoder of the prompts, at their acoustic scale.
 pub fn speech(search: SearchConfig) -> Arc<Decoder> {
+    speech_on(search, BackendChoice::Cpu)
+}
+
+pub fn speech_on(search: SearchConfig, backend: BackendChoice) -> Arc<Decoder> {
     let graph = Graph::read(prompts("HCLG.fst"), Columns::Transitions(model())).unwrap();
     let search = SearchConfig { acoustic_scale: SCALE, ..search };
-    let config =
-        DecoderConfig { search, num_lanes: 1, num_threads: 1, backend: BackendChoice::Cpu, ..DecoderConfig::default() };
+    let config = DecoderConfig { search, num_lanes: 1, num_threads: 1, backend, ..DecoderConfig::default() };
     Decoder::new(Arc::new(graph), config).unwrap()
 }
 
