@@ -27,10 +27,10 @@ pub(super) struct Shared {
 pub struct CpuChannel {
     shared: Arc<Shared>,
     /// Tokens of the last time that emit.
-    emitters: Emitters,
-    next_beam: f32,
-    history: History,
-    stats: SearchStats,
+    pub(super) emitters: Emitters,
+    pub(super) next_beam: f32,
+    pub(super) history: History,
+    pub(super) stats: SearchStats,
 }
 
 impl CpuChannel {

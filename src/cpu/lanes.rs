@@ -103,8 +103,8 @@ impl Drop for Lent<'_> {
 /// The CPU backend.
 #[derive(Debug)]
 pub struct CpuLanes {
-    shared: Arc<Shared>,
-    scratches: Arc<Scratches>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) scratches: Arc<Scratches>,
     /// None with one thread: batches then run on the caller's.
     pool: Option<rayon::ThreadPool>,
 }

@@ -4,7 +4,8 @@
 //! (`expand`), then those within the exact theta into a state hash, as tokens and links
 //! (`frame`), which are closed under epsilon arcs by level (`levels`). They go to the channel's
 //! `search::History`, where what survives moves to the trace.
-//! Working space belongs to the thread (`lanes`), tokens and links to the `channel`.
+//! Working space belongs to the thread (`lanes`), tokens and links to the `channel`; `single` times are
+//! searched for channels of another backend.
 
 mod channel;
 mod expand;
@@ -12,6 +13,7 @@ mod frame;
 mod hash;
 mod lanes;
 mod levels;
+mod single;
 
 pub use channel::LentChannel;
 pub use lanes::CpuLanes;

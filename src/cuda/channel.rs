@@ -2,13 +2,16 @@
 //! and the history of its utterance. So there may be far more channels than lanes.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::lanes::Shared;
 use super::layout::{CAPACITY_HELD, EMITTER_WORDS, FrameReport, LINK_WORDS, MAX_ACTIVE_HELD};
 use crate::error::{Error, Result, try_reserve};
 use crate::graph::HAS_EPSILONS;
 use crate::lattice::{LatticePiece, Path, RawLattice};
-use crate::search::{CommitConfig, CommittedLattice, History, LaneChannel, LooseLink, Room, SearchStats};
+use crate::search::{
+    ChannelState, CommitConfig, CommittedLattice, History, LaneChannel, LooseLink, Room, SearchStats,
+};
 
 /// The search state of one utterance.
 #[derive(Debug)]
@@ -106,12 +109,35 @@ impl CudaChannel {
         }
     }
 
+    /// Keeps those emitting tokens that have not been dropped from the last time.
+    fn keep_alive(&mut self) {
+        let CudaChannel { emitters, history, .. } = self;
+        let mut kept = 0;
+        for at in (0..emitters.len()).step_by(EMITTER_WORDS) {
+            if history.is_alive(emitters[at + 2]) {
+                emitters.copy_within(at..at + EMITTER_WORDS, kept);
+                kept += EMITTER_WORDS;
+            }
+        }
+        emitters.truncate(kept);
+    }
+
     /// Commits what can be before the next frame, and gives how many frames may be searched then.
     pub(super) fn commit(&mut self, room: &mut Room) -> Result<usize> {
         if self.history.commit(&self.shared.graph, &self.shared.config, room)? {
-            self.choose_emitters();
+            self.keep_alive();
         }
         Ok(self.history.frames_to_look())
+    }
+
+    /// Searches the next time on the host, where a lane's memory does not do; time 0 without a row. On an error the
+    /// channel stays as it was.
+    pub(super) fn search_on_host(&mut self, row: Option<&[f32]>) -> Result<()> {
+        let since = Instant::now();
+        let CudaChannel { shared, emitters: emitting, next_beam, history, stats, .. } = self;
+        let outcome = shared.search_on_host(ChannelState { emitting, next_beam, history, stats }, row);
+        self.stats.seconds += since.elapsed().as_secs_f64();
+        outcome
     }
 
     /// Refuses to go on above the memory limit, or where memory has run out.
@@ -148,7 +174,7 @@ impl LaneChannel for CudaChannel {
         self.emitters.clear();
         self.broken = false;
         self.stats = SearchStats::default();
-        let (report, words) = shared.time_0()?;
+        let Some((report, words)) = shared.time_0()? else { return self.search_on_host(None) };
         self.take_time(report, words, None, &mut Room::default())?;
         self.choose_emitters();
         Ok(())

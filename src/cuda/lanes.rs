@@ -1,7 +1,7 @@
 //! Lanes on a GPU: batches of channels, chunk after chunk, through one workspace.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use rayon::prelude::*;
@@ -14,7 +14,9 @@ use crate::error::{Error, Result, try_reserve};
 use crate::float_env::FloatEnv;
 use crate::graph::Graph;
 use crate::quiet::Quiet;
-use crate::search::{Holds, LaneWork, Lanes, Room, Rows, SearchConfig, first_unusable, scale_row};
+use crate::search::{
+    ChannelState, Holds, LaneWork, Lanes, Room, Rows, SearchConfig, TimeSearch, first_unusable, scale_row,
+};
 
 /// What all channels of a decoder share.
 pub(super) struct Shared {
@@ -22,7 +24,9 @@ pub(super) struct Shared {
     pub config: SearchConfig,
     /// Time 0, or how it failed.
     first: (LaneReport, Vec<FrameReport>, Vec<u32>),
-    max_links: u32,
+    /// Searches times that outgrow a lane, and how many it has searched.
+    host: Box<dyn TimeSearch>,
+    on_host: AtomicU64,
     rooms: Mutex<Vec<Room>>,
 }
 
@@ -33,13 +37,21 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    /// Report and output of time 0.
-    pub fn time_0(&self) -> Result<(&FrameReport, &[u32])> {
+    /// Report and output of time 0; `None` where it outgrew a lane.
+    pub fn time_0(&self) -> Result<Option<(&FrameReport, &[u32])>> {
         let (report, frames, words) = &self.first;
         match frames.first() {
-            Some(frame) => Ok((frame, words)),
+            Some(frame) => Ok(Some((frame, words))),
+            None if report.status == status::WORKSPACE => Ok(None),
             None => Err(self.failure(report, 0, None)),
         }
+    }
+
+    /// Searches a time on the host.
+    pub fn search_on_host(&self, channel: ChannelState<'_>, row: Option<&[f32]>) -> Result<()> {
+        self.on_host.fetch_add(1, Ordering::Relaxed);
+        log::debug!("frame {} outgrows a lane of the GPU: it is searched on the host", channel.stats.frames);
+        self.host.search_time(channel, row)
     }
 
     /// Lends working space for a lattice.
@@ -63,10 +75,6 @@ impl Shared {
             (status::CAPACITY, 1) => Error::Capacity { frame, what: "tokens", capacity: config.token_capacity },
             (status::CAPACITY, _) => Error::Capacity { frame, what: "links", capacity: config.link_capacity },
             (status::RANGE, _) => Error::Limit(format!("frame {frame}: costs fall below the range of 32-bit floats")),
-            (status::WORKSPACE, _) => {
-                let capacity = u64::from(self.max_links);
-                Error::Capacity { frame, what: "links before any capacity is applied", capacity }
-            }
             (other, _) => Error::Device(format!("frame {frame}: a lane ended with status {other}")),
         }
     }
@@ -101,22 +109,27 @@ impl CudaLanes {
     /// `num_lanes` channels are advanced at once on GPU `device`, from 0. All device memory is
     /// taken here; [`Error::NoMemory`] says how much was asked for and how much is free. The host's
     /// part of a batch, scaling rows and taking in what survives, is spread over `num_threads` threads.
+    /// `host` makes what searches times whose closure outgrows the memory of a lane: under the options that it is
+    /// given, in which no capacity is left open, on up to `num_threads` threads at once.
     pub fn new(
         graph: Arc<Graph>,
         config: SearchConfig,
         device: u32,
         num_lanes: u32,
         num_threads: usize,
+        host: impl FnOnce(SearchConfig) -> Result<Box<dyn TimeSearch>>,
     ) -> Result<CudaLanes> {
         config.check()?;
+        let config = Plan::new(&graph, &config, num_lanes)?.capacities(config);
+        let host = host(config)?;
         let pool = threads(num_threads)?;
         let context = Context::new(device)?;
         let entered = context.enter()?;
         let mut workspace = Workspace::new(&context, &graph, &config, num_lanes.max(1))?;
         let first = search_time_0(&mut workspace)?;
         drop(entered);
-        let max_links = workspace.plan.max_links;
-        let shared = Arc::new(Shared { graph, config, first, max_links, rooms: Mutex::new(Vec::new()) });
+        let (on_host, rooms) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+        let shared = Arc::new(Shared { graph, config, first, host, on_host, rooms });
         Ok(CudaLanes { shared, context, workspace: Mutex::new(workspace), pool })
     }
 
@@ -133,7 +146,8 @@ impl CudaLanes {
 
     /// Seconds that the launches so far took, by the device's clock.
     pub fn stage_seconds(&self) -> StageSeconds {
-        self.workspace.lock().seconds
+        let on_host = self.shared.on_host.load(Ordering::Relaxed);
+        StageSeconds { on_host, ..self.workspace.lock().seconds }
     }
 
     /// Advances one channel by rows in device memory, behind the work of their stream.
@@ -251,12 +265,16 @@ impl CudaLanes {
             }
             Ok(())
         });
-        channel.choose_emitters();
+        if !frames.is_empty() {
+            channel.choose_emitters();
+        }
         outcome?;
+        let next = row(frames.len());
         match report.status {
             status::DONE => Ok(()),
             status::OUTPUT_FULL if !frames.is_empty() => Ok(()),
-            _ => Err(self.shared.failure(&report, channel.stats.frames, Some(row(frames.len())))),
+            status::WORKSPACE => channel.search_on_host(Some(&next[..columns.min(next.len())])),
+            _ => Err(self.shared.failure(&report, channel.stats.frames, Some(next))),
         }
     }
 

@@ -210,6 +210,16 @@ impl Plan {
         words.next_multiple_of(2)
     }
 
+    /// The options with all capacities set. Those that cannot strike are at what the graph can make.
+    pub fn capacities(&self, config: SearchConfig) -> SearchConfig {
+        SearchConfig {
+            candidate_capacity: self.candidate_capacity.into(),
+            token_capacity: self.token_capacity.into(),
+            link_capacity: self.link_capacity.into(),
+            ..config
+        }
+    }
+
     /// Bytes of the hash of a lane, at the head of its working memory.
     pub fn hash_bytes(&self) -> usize {
         self.hash_slots as usize * 16

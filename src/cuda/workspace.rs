@@ -34,6 +34,8 @@ pub struct StageSeconds {
     pub reports: f64,
     /// Launches so far.
     pub launches: u64,
+    /// Times that outgrew the memory of a lane, and were searched on the host.
+    pub on_host: u64,
 }
 
 /// Rows of log-likelihoods in device memory.

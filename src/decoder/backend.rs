@@ -7,7 +7,7 @@ use crate::cpu::{CpuLanes, LentChannel};
 use crate::cuda::{self, CudaChannel, CudaLanes, DeviceRows, StageSeconds};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
-use crate::search::{Holds, LaneChannel, LaneWork, Lanes};
+use crate::search::{Holds, LaneChannel, LaneWork, Lanes, TimeSearch};
 
 use super::config::{BackendChoice, DecoderConfig};
 
@@ -85,7 +85,11 @@ impl Backend {
 
     fn on_gpu(graph: &Arc<Graph>, config: &DecoderConfig) -> Result<Backend> {
         let threads = config.num_threads as usize;
-        let lanes = CudaLanes::new(Arc::clone(graph), config.search, config.device, config.num_lanes, threads)?;
+        let host = |search| {
+            let lanes = CpuLanes::new(Arc::clone(graph), search, threads.max(1), 1)?;
+            Ok(Box::new(lanes) as Box<dyn TimeSearch>)
+        };
+        let lanes = CudaLanes::new(Arc::clone(graph), config.search, config.device, config.num_lanes, threads, host)?;
         Ok(Backend::Cuda(Box::new(lanes)))
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use crate::error::Result;
 use crate::lattice::{LatticePiece, Path, RawLattice};
 
-use super::{CommitConfig, CommittedLattice, Rows, SearchStats};
+use super::{CommitConfig, CommittedLattice, History, Rows, SearchStats};
 
 /// The search state of one utterance, held by a backend.
 pub trait LaneChannel: Send {
@@ -41,6 +41,26 @@ pub trait LaneChannel: Send {
     fn take_committed(&mut self) -> Option<CommittedLattice>;
     /// Counts since `begin`.
     fn stats(&self) -> SearchStats;
+}
+
+/// What a channel is between two times, lent to whoever searches the next one.
+pub struct ChannelState<'a> {
+    /// State, cost above the best (its bits), and place among the tokens of the last time, of each token that emits
+    /// next.
+    pub emitting: &'a mut Vec<u32>,
+    /// Rule 4's beam for the next time.
+    pub next_beam: &'a mut f32,
+    /// The times so far.
+    pub history: &'a mut History,
+    /// The counts so far.
+    pub stats: &'a mut SearchStats,
+}
+
+/// Searches single times for a backend whose own memory does not do for them.
+pub trait TimeSearch: Send + Sync {
+    /// Searches the time behind `row`, which has the columns that the graph reads; without a row time 0, which forgets
+    /// what was before. Where the next time fails, the channel stays as it was.
+    fn search_time(&self, channel: ChannelState<'_>, row: Option<&[f32]>) -> Result<()>;
 }
 
 /// Rows for one channel of a batch, and what became of them.

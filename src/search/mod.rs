@@ -31,7 +31,7 @@ pub use config::SearchConfig;
 pub use emission::Emission;
 pub use ends::Ends;
 pub use history::History;
-pub use lanes::{Holds, LaneChannel, LaneWork, Lanes};
+pub use lanes::{ChannelState, Holds, LaneChannel, LaneWork, Lanes, TimeSearch};
 pub use phrases::{Phrase, Phrases};
 pub use rows::{Rows, first_unusable, scale_row};
 pub use stats::SearchStats;

@@ -1,0 +1,72 @@
+//! Single times of channels that another backend holds.
+
+use std::sync::Arc;
+
+use super::channel::CpuChannel;
+use super::expand::Emitters;
+use super::lanes::CpuLanes;
+use crate::error::{Result, try_reserve};
+use crate::search::{ChannelState, SearchStats, TimeSearch};
+
+impl TimeSearch for CpuLanes {
+    fn search_time(&self, lent: ChannelState<'_>, row: Option<&[f32]>) -> Result<()> {
+        let mut scratch = self.scratches.take()?;
+        let mut channel = CpuChannel::new(Arc::clone(&self.shared));
+        channel.emitters.unpack(lent.emitting)?;
+        channel.next_beam = *lent.next_beam;
+        channel.stats = *lent.stats;
+        std::mem::swap(&mut channel.history, lent.history);
+        let least = channel.history.least;
+        let searched = match row {
+            Some(row) => channel.advance_frame(row, &mut scratch),
+            None => channel.begin_with(&mut scratch),
+        };
+        let taken = searched.and_then(|()| channel.emitters.pack(lent.emitting).inspect_err(|_| channel.undo(least)));
+        std::mem::swap(&mut channel.history, lent.history);
+        if taken.is_ok() {
+            *lent.next_beam = channel.next_beam;
+            *lent.stats = channel.stats;
+        } else if row.is_none() {
+            lent.emitting.clear();
+            *lent.stats = SearchStats::default();
+        }
+        taken
+    }
+}
+
+impl CpuChannel {
+    /// Takes the last time back out of the history, whose least cost before it was `least`.
+    fn undo(&mut self, least: f32) {
+        if let Some(start) = self.history.younger.starts.pop() {
+            self.history.younger.cut(start);
+        }
+        self.history.least = least;
+    }
+}
+
+impl Emitters {
+    /// Takes triples of state, cost and place.
+    fn unpack(&mut self, triples: &[u32]) -> Result<()> {
+        let count = triples.len() / 3;
+        for part in [&mut self.states, &mut self.tokens] {
+            try_reserve(part, count, "emitting tokens")?;
+        }
+        try_reserve(&mut self.costs, count, "emitting tokens")?;
+        for triple in triples.chunks_exact(3) {
+            self.states.push(triple[0]);
+            self.costs.push(f32::from_bits(triple[1]));
+            self.tokens.push(triple[2]);
+        }
+        Ok(())
+    }
+
+    /// Gives triples of state, cost and place. On an error `triples` is as it was.
+    fn pack(&self, triples: &mut Vec<u32>) -> Result<()> {
+        try_reserve(triples, (3 * self.len()).saturating_sub(triples.len()), "emitting tokens")?;
+        triples.clear();
+        for ((&state, cost), &token) in self.states.iter().zip(&self.costs).zip(&self.tokens) {
+            triples.extend_from_slice(&[state, cost.to_bits(), token]);
+        }
+        Ok(())
+    }
+}
