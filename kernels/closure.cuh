@@ -8,16 +8,17 @@
 #include "lane.cuh"
 #include "waiting.cuh"
 
-// Enters links `from`.. into the hash.
+// Enters a link into the hash; a slot that is new is counted.
 static __device__ __forceinline__ void koshi_enter(const KoshiDecode &decode, const KoshiLane &lane, unsigned link,
-                                                   float cost, unsigned word) {
-    const unsigned slot = koshi_slot(lane, decode.hash_slots, word & ~KOSHI_HIGH_BIT);
-    lane.link_slot[link] = slot;
+                                                   float cost, unsigned word, unsigned &taken) {
+    const unsigned slot = koshi_slot(lane, decode.hash_slots, word, taken);
+    lane.link_to[link] = slot;
     koshi_packed_min(&lane.hash_best[slot], cost, link);
 }
 
-// Makes tokens of the states that links `from`.. have found first. Those with epsilon arcs wait.
-static __device__ void koshi_make_tokens(const KoshiDecode &decode, KoshiLane &lane, KoshiShared &shared,
+// Makes tokens of the states that links `from`.. have found first. Those with epsilon arcs wait. False
+// where they do not fit the working memory.
+static __device__ bool koshi_make_tokens(const KoshiDecode &decode, KoshiLane &lane, KoshiShared &shared,
                                          unsigned from) {
     for (unsigned tile = from; tile < lane.num_links; tile += KOSHI_TILE) {
         unsigned made = 0, waits = 0, counts = 0;
@@ -25,10 +26,10 @@ static __device__ void koshi_make_tokens(const KoshiDecode &decode, KoshiLane &l
         for (unsigned at = 0; at < KOSHI_ITEMS; at++) {
             const unsigned link = first + at;
             if (link < lane.num_links) {
-                const unsigned slot = lane.link_slot[link];
+                const unsigned slot = lane.link_to[link];
                 // Only one link is the slot's least, so only it asks for the token.
                 if (unsigned(lane.hash_best[slot]) == link && lane.hash_token[slot] == KOSHI_NONE) {
-                    const unsigned wait = lane.link_dst[link] >> 31;
+                    const unsigned wait = lane.hash_word[slot] >> 31;
                     made |= 1u << at;
                     waits |= wait << at;
                     counts += 1 + (wait << 16);
@@ -37,15 +38,17 @@ static __device__ void koshi_make_tokens(const KoshiDecode &decode, KoshiLane &l
         }
         unsigned totals;
         const unsigned before = koshi_block_exclusive_sum(counts, &shared.scratch, &totals);
+        if ((totals & 0xffff) > decode.max_tokens - lane.num_tokens) {
+            return false;
+        }
         unsigned token = lane.num_tokens + (before & 0xffff), waiting = lane.num_near + (before >> 16);
         for (unsigned at = 0; at < KOSHI_ITEMS; at++) {
             if (made >> at & 1) {
-                const unsigned slot = lane.link_slot[first + at], word = lane.link_dst[first + at];
+                const unsigned slot = lane.link_to[first + at];
                 lane.hash_token[slot] = token;
                 lane.token_slot[token] = slot;
-                lane.token_word[token] = word;
                 if (waits >> at & 1) {
-                    lane.wait_level[waiting] = koshi_header(decode.words, word & ~KOSHI_HIGH_BIT).level;
+                    lane.wait_level[waiting] = koshi_header(decode.words, lane.hash_word[slot] & ~KOSHI_HIGH_BIT).level;
                     lane.wait_token[waiting] = token;
                     waiting++;
                 }
@@ -56,6 +59,7 @@ static __device__ void koshi_make_tokens(const KoshiDecode &decode, KoshiLane &l
         lane.num_near += totals >> 16;
     }
     __syncthreads();
+    return true;
 }
 
 // Epsilon arcs of the tokens whose turn it is.
@@ -64,7 +68,7 @@ struct KoshiTurnDegrees {
     KoshiLane lane;
 
     __device__ __forceinline__ unsigned degree(unsigned at) const {
-        return koshi_header(words, lane.token_word[lane.turn[at]] & ~KOSHI_HIGH_BIT).n_eps;
+        return koshi_header(words, koshi_state(lane, lane.turn[at])).n_eps;
     }
 };
 
@@ -72,16 +76,18 @@ struct KoshiTurnDegrees {
 // working memory.
 static __device__ bool koshi_follow(const KoshiDecode &decode, KoshiLane &lane, KoshiShared &shared, unsigned turn,
                                     unsigned arcs, float theta) {
-    unsigned owner = 0;
+    // New states are counted a tile late, with the next one's sum: two tiles may so go beyond max_tokens.
+    unsigned owner = 0, taken = 0, states = lane.num_tokens;
     for (unsigned long long tile = 0; tile < arcs; tile += KOSHI_TILE) {
         KoshiCandidate found[KOSHI_ITEMS];
-        unsigned keep = 0, within = 0;
+        unsigned keep = 0, within = taken << 16;
+        taken = 0;
         for (unsigned at = 0; at < KOSHI_ITEMS; at++) {
             const unsigned long long item = tile + at * KOSHI_THREADS + threadIdx.x;
             if (item < arcs) {
                 owner = koshi_owner(lane.turn_first, turn, unsigned(item), owner);
                 const unsigned token = lane.turn[owner];
-                const KoshiHeader header = koshi_header(decode.words, lane.token_word[token] & ~KOSHI_HIGH_BIT);
+                const KoshiHeader header = koshi_header(decode.words, koshi_state(lane, token));
                 const unsigned place = unsigned(item) - lane.turn_first[owner];
                 const size_t columns = decode.wide ? header.n_emit : (size_t(header.n_emit) + 1) / 2;
                 const unsigned *weights = decode.words + header.body + 2 * size_t(header.n_emit) + columns;
@@ -95,19 +101,20 @@ static __device__ bool koshi_follow(const KoshiDecode &decode, KoshiLane &lane, 
                 }
             }
         }
-        unsigned count;
-        const unsigned before = koshi_block_exclusive_sum(within, &shared.scratch, &count);
-        if (count > decode.max_links - lane.num_links) {
+        unsigned totals;
+        const unsigned before = koshi_block_exclusive_sum(within, &shared.scratch, &totals);
+        const unsigned count = totals & 0xffff;
+        states += totals >> 16;
+        if (count > decode.max_links - lane.num_links || states > decode.max_tokens) {
             return false;
         }
-        unsigned link = lane.num_links + before;
+        unsigned link = lane.num_links + (before & 0xffff);
         for (unsigned at = 0; at < KOSHI_ITEMS; at++) {
             if (keep >> at & 1) {
                 lane.link_src[link] = found[at].src;
                 lane.link_arc[link] = found[at].arc;
                 lane.link_cost[link] = found[at].cost;
-                lane.link_dst[link] = found[at].dst;
-                koshi_enter(decode, lane, link, found[at].cost, found[at].dst);
+                koshi_enter(decode, lane, link, found[at].cost, found[at].dst, taken);
                 link++;
             }
         }
@@ -125,22 +132,21 @@ static __device__ bool koshi_close(const KoshiDecode &decode, KoshiLane &lane, K
     lane.num_near = lane.num_far = 0;
     lane.near_bound = KOSHI_NONE;
     lane.num_closed = 0;
+    // There are no more candidates than tokens fit.
+    unsigned taken = 0;
     for (unsigned link = threadIdx.x; link < lane.num_links; link += KOSHI_THREADS) {
-        koshi_enter(decode, lane, link, lane.link_cost[link], lane.link_dst[link]);
+        koshi_enter(decode, lane, link, lane.link_cost[link], lane.link_to[link], taken);
     }
     __syncthreads();
-    koshi_make_tokens(decode, lane, shared, 0);
-    while (lane.num_near + lane.num_far > 0) {
+    bool fits = koshi_make_tokens(decode, lane, shared, 0);
+    while (fits && lane.num_near + lane.num_far > 0) {
         const unsigned turn = koshi_take_turn(decode, lane, shared);
         const unsigned arcs = koshi_number(shared, KoshiTurnDegrees{decode.words, lane}, turn, lane.turn_first);
         *looked_at += arcs;
         const unsigned from = lane.num_links;
-        if (!koshi_follow(decode, lane, shared, turn, arcs, theta)) {
-            return false;
-        }
-        koshi_make_tokens(decode, lane, shared, from);
+        fits = koshi_follow(decode, lane, shared, turn, arcs, theta) && koshi_make_tokens(decode, lane, shared, from);
     }
-    return true;
+    return fits;
 }
 
 // Empties the slots of the lane's tokens: there are no others in use after koshi_close.
@@ -148,7 +154,7 @@ static __device__ void koshi_empty_hash(const KoshiLane &lane) {
     for (unsigned token = threadIdx.x; token < lane.num_tokens; token += KOSHI_THREADS) {
         const unsigned slot = lane.token_slot[token];
         lane.hash_best[slot] = ~0ull;
-        lane.hash_state[slot] = KOSHI_NONE;
+        lane.hash_word[slot] = KOSHI_NONE;
         lane.hash_token[slot] = KOSHI_NONE;
     }
     __syncthreads();
@@ -159,7 +165,7 @@ static __device__ void koshi_empty_whole_hash(const KoshiDecode &decode, const K
     __syncthreads();
     for (unsigned slot = threadIdx.x; slot < decode.hash_slots; slot += KOSHI_THREADS) {
         lane.hash_best[slot] = ~0ull;
-        lane.hash_state[slot] = KOSHI_NONE;
+        lane.hash_word[slot] = KOSHI_NONE;
         lane.hash_token[slot] = KOSHI_NONE;
     }
     __syncthreads();

@@ -43,7 +43,7 @@ struct KoshiSettled {
     bool capacity_held;
 };
 
-// Keeps the candidates within theta, in their order.
+// Keeps the candidates within theta, in their order, and takes them out of the hash.
 static __device__ void koshi_drop_candidates(KoshiLane &lane, KoshiShared &shared, unsigned count, float theta) {
     unsigned kept = 0;
     for (unsigned tile = 0; tile < count; tile += KOSHI_THREADS) {
@@ -52,7 +52,7 @@ static __device__ void koshi_drop_candidates(KoshiLane &lane, KoshiShared &share
         unsigned dst = 0, src = 0, arc = 0, keep = 0;
         if (at < count) {
             cost = lane.link_cost[at];
-            dst = lane.link_dst[at];
+            dst = lane.hash_word[lane.link_to[at]];
             src = lane.link_src[at];
             arc = lane.link_arc[at];
             keep = cost <= theta;
@@ -61,7 +61,7 @@ static __device__ void koshi_drop_candidates(KoshiLane &lane, KoshiShared &share
         const unsigned place = kept + koshi_block_exclusive_sum(keep, &shared.scratch, &total);
         if (keep) {
             lane.link_cost[place] = cost;
-            lane.link_dst[place] = dst;
+            lane.link_to[place] = dst;
             lane.link_src[place] = src;
             lane.link_arc[place] = arc;
         }
@@ -69,6 +69,7 @@ static __device__ void koshi_drop_candidates(KoshiLane &lane, KoshiShared &share
     }
     __syncthreads();
     lane.num_links = kept;
+    koshi_empty_hash(lane);
 }
 
 // Closes the lane's candidates and applies the capacities: tokens first, then links, until both
@@ -102,9 +103,9 @@ static __device__ KoshiSettled koshi_settle(const KoshiDecode &decode, KoshiLane
         } else {
             return settled;
         }
-        koshi_empty_hash(lane);
         settled.capacity_held = true;
         if (!fits) {
+            koshi_empty_hash(lane);
             settled.status = KOSHI_CAPACITY;
             return settled;
         }
@@ -163,7 +164,7 @@ static __device__ bool koshi_choose_emitters(const KoshiDecode &decode, KoshiLan
         unsigned total;
         const size_t place = emitters + koshi_block_exclusive_sum(emits, &shared.scratch, &total);
         if (emits) {
-            lane.emitters[3 * place] = lane.token_word[token] & ~KOSHI_HIGH_BIT;
+            lane.emitters[3 * place] = koshi_state(lane, token);
             lane.emitters[3 * place + 1] = __float_as_uint(cost);
             lane.emitters[3 * place + 2] = token;
         }

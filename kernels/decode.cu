@@ -3,17 +3,19 @@
 #include "cutoff.cuh"
 #include "expand.cuh"
 #include "lane.cuh"
+#include "prune.cuh"
 #include "trace.cuh"
 
-// One time of a lane. Gives the status; frame.out says where to write.
-static __device__ unsigned koshi_advance(const KoshiDecode &decode, KoshiLane &lane, KoshiShared &shared,
-                                         const float *costs, bool begin, KoshiFrame &frame, unsigned *detail) {
+// Tokens and links of one time of a lane, in its working memory. Gives the status; if it is not good, the hash is
+// empty.
+static __device__ unsigned koshi_reach(const KoshiDecode &decode, KoshiLane &lane, KoshiShared &shared,
+                                       const float *costs, bool begin, KoshiFrame &frame, unsigned *detail) {
     KoshiExpanded found;
     if (begin) {
         // The only candidate is the start state, at cost 0; no link leads to it.
         if (threadIdx.x == 0) {
             lane.link_cost[0] = 0.0f;
-            lane.link_dst[0] = decode.start;
+            lane.link_to[0] = decode.start;
             lane.link_src[0] = 0;
             lane.link_arc[0] = 0;
         }
@@ -27,30 +29,36 @@ static __device__ unsigned koshi_advance(const KoshiDecode &decode, KoshiLane &l
             return found.status;
         }
     }
-    const unsigned pseudo = begin ? 1 : 0;
     frame.arcs = found.arcs;
     frame.best = found.best;
     frame.wide = found.wide;
-    const KoshiSettled settled = koshi_settle(decode, lane, shared, found, pseudo, &frame.arcs);
+    const KoshiSettled settled = koshi_settle(decode, lane, shared, found, begin ? 1 : 0, &frame.arcs);
     frame.theta = settled.theta;
     frame.flags = settled.capacity_held ? KOSHI_CAPACITY_HELD : 0;
     *detail = settled.detail;
-    if (settled.status != KOSHI_DONE) {
-        return settled.status;
+    return settled.status;
+}
+
+// Makes room in the output for the time at hand, behind the `done` frames before it, which take `out` words. False
+// where there is too little even after they have been pruned: then the host takes them.
+static __device__ bool koshi_make_room(const KoshiDecode &decode, const KoshiLane &lane, KoshiShared &shared,
+                                       KoshiFrame *frames, unsigned done, unsigned pseudo, unsigned long long &out) {
+    const unsigned long long needed = koshi_most_out(lane, pseudo);
+    if (out + needed <= decode.out_words) {
+        return true;
     }
-    const bool good = koshi_choose_emitters(decode, lane, shared, frame);
-    if (good) {
-        koshi_hand_over(decode, lane, shared, pseudo, frame);
-    }
-    koshi_empty_hash(lane);
-    return good ? KOSHI_DONE : KOSHI_RANGE;
+    out = koshi_prune(decode, lane, shared, frames, done, true);
+    // Not before each of the frames to come.
+    return out + max(needed, decode.out_words / 4) <= decode.out_words;
 }
 
 extern "C" __global__ void __launch_bounds__(KOSHI_THREADS) koshi_k_decode(KoshiDecode decode) {
     __shared__ KoshiShared shared;
     const unsigned block = blockIdx.x;
     KoshiLane lane = koshi_lane_of(decode, block);
+    KoshiFrame *frames = decode.frames + size_t(block) * decode.frames_per_lane;
     const KoshiInput input = decode.inputs[block];
+    const unsigned pseudo = input.begin;
     // Load: the channel's emitting tokens.
     const unsigned *emitters = decode.input + input.emitters;
     for (size_t word = threadIdx.x; word < 3 * size_t(input.num_emitters); word += KOSHI_THREADS) {
@@ -63,22 +71,29 @@ extern "C" __global__ void __launch_bounds__(KOSHI_THREADS) koshi_k_decode(Koshi
     unsigned long long out = 0;
     unsigned status = KOSHI_DONE, detail = 0, done = 0;
     while (done < input.frames) {
-        if (out + koshi_most_out(decode) > decode.out_words) {
-            status = KOSHI_OUTPUT_FULL;
-            break;
-        }
         KoshiFrame frame = {};
-        frame.out = unsigned(out);
-        status = koshi_advance(decode, lane, shared, input.rows + size_t(done) * decode.num_columns, input.begin != 0, frame,
-                               &detail);
+        const float *costs = input.rows + size_t(done) * decode.num_columns;
+        status = koshi_reach(decode, lane, shared, costs, input.begin != 0, frame, &detail);
         if (status != KOSHI_DONE) {
             break;
         }
-        if (threadIdx.x == 0) {
-            decode.frames[size_t(block) * decode.frames_per_lane + done] = frame;
+        if (!koshi_make_room(decode, lane, shared, frames, done, pseudo, out)) {
+            status = KOSHI_OUTPUT_FULL;
+        } else if (!koshi_choose_emitters(decode, lane, shared, frame)) {
+            status = KOSHI_RANGE;
+        } else {
+            frame.out = unsigned(out);
+            koshi_hand_over(decode, lane, shared, pseudo, frame);
+            if (threadIdx.x == 0) {
+                frames[done] = frame;
+            }
+            out += koshi_frame_words(frame) + frame.tokens;
+            done++;
         }
-        out += koshi_frame_words(frame) + frame.tokens;
-        done++;
+        koshi_empty_hash(lane);
+        if (status != KOSHI_DONE) {
+            break;
+        }
     }
     if (threadIdx.x == 0) {
         decode.results[block] = KoshiResult{done, status, detail, unsigned(out)};

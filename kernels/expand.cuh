@@ -75,7 +75,7 @@ static __device__ unsigned koshi_append_candidates(const KoshiArcs &arcs, unsign
             if (keep >> at & 1) {
                 if (place < decode.candidate_capacity) {
                     lane.link_cost[place] = found[at].cost;
-                    lane.link_dst[place] = found[at].dst;
+                    lane.link_to[place] = found[at].dst;
                     lane.link_src[place] = found[at].src;
                     lane.link_arc[place] = found[at].arc;
                 }

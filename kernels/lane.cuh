@@ -30,7 +30,8 @@ enum KoshiStatus {
     KOSHI_CAPACITY = 4,
     // The least token fell to -inf.
     KOSHI_RANGE = 5,
-    // The closure outgrew the lane's working memory before a capacity could be applied.
+    // The closure outgrew the lane's working memory before a capacity could be applied: the host
+    // searches this time.
     KOSHI_WORKSPACE = 6,
 };
 
@@ -98,9 +99,10 @@ struct KoshiDecode {
     unsigned num_columns;
     unsigned wide;  // columns take 32 bits
     unsigned start;
-    unsigned max_links;   // that the working memory holds, above all capacities
-    unsigned max_tokens;  // likewise
-    unsigned hash_slots;  // a power of two, above max_tokens
+    unsigned max_links;    // that the working memory holds, above all capacities
+    unsigned max_tokens;   // likewise, at least token_capacity
+    unsigned max_waiting;  // likewise, of those with epsilon arcs
+    unsigned hash_slots;   // a power of two, more than two tiles above max_tokens
     unsigned candidate_capacity;
     unsigned token_capacity;
     unsigned link_capacity;
@@ -109,7 +111,6 @@ struct KoshiDecode {
     float beam;
     float lattice_beam;
     float beam_delta;
-    unsigned reserved;
 };
 
 static_assert(sizeof(KoshiFrame) == 64, "layout.rs");
@@ -145,23 +146,22 @@ struct KoshiCandidate {
 
 // A lane's memory and state. Scalars are the same in all threads.
 struct KoshiLane {
-    // State hash: least (cost, link) of the state, its state, its token.
+    // State hash: least (cost, link) of the state, its destination word, its token.
     unsigned long long *hash_best;
-    unsigned *hash_state;
+    unsigned *hash_word;
     unsigned *hash_token;
     // Links of the time at hand, candidates of emitting arcs first.
     unsigned *link_src;
     unsigned *link_arc;
     float *link_cost;
-    unsigned *link_dst;  // destination word
-    unsigned *link_slot;
-    // Its tokens: slot and destination word.
+    unsigned *link_to;  // destination word, and once that is entered its slot
+    // Its tokens.
     unsigned *token_slot;
-    unsigned *token_word;
     // Tokens that emit: state, cost, place; and where their arcs begin among all.
     unsigned *emitters;
     unsigned *first;
-    // Tokens that wait for the closure, those whose turn it is, where their arcs begin, those done.
+    // Tokens that wait for the closure, those whose turn it is, where their arcs begin; those closed.
+    // All but the last share memory with the emitting ones: none emit while a closure is made.
     unsigned *wait_level;
     unsigned *wait_token;
     unsigned *turn;
@@ -183,10 +183,11 @@ struct KoshiLane {
 static __device__ KoshiLane koshi_lane_of(const KoshiDecode &decode, unsigned lane) {
     KoshiLane it;
     const size_t links = decode.max_links, tokens = decode.max_tokens, slots = decode.hash_slots;
+    const size_t waiting = decode.max_waiting, emitters = decode.token_capacity;
     unsigned *at = decode.work + lane * decode.work_words;
     it.hash_best = reinterpret_cast<unsigned long long *>(at);
     at += 2 * slots;
-    it.hash_state = at;
+    it.hash_word = at;
     at += slots;
     it.hash_token = at;
     at += slots;
@@ -196,27 +197,18 @@ static __device__ KoshiLane koshi_lane_of(const KoshiDecode &decode, unsigned la
     at += links;
     it.link_cost = reinterpret_cast<float *>(at);
     at += links;
-    it.link_dst = at;
-    at += links;
-    it.link_slot = at;
+    it.link_to = at;
     at += links;
     it.token_slot = at;
     at += tokens;
-    it.token_word = at;
-    at += tokens;
-    it.emitters = at;
-    at += 3 * tokens;
-    it.first = at;
-    at += tokens + 1;
-    it.wait_level = at;
-    at += tokens;
-    it.wait_token = at;
-    at += tokens;
-    it.turn = at;
-    at += tokens;
-    it.turn_first = at;
-    at += tokens + 1;
     it.closed = at;
+    at += waiting;
+    it.emitters = at;
+    it.first = at + 3 * emitters;
+    it.wait_level = at;
+    it.wait_token = at + waiting;
+    it.turn = at + 2 * waiting;
+    it.turn_first = at + 3 * waiting;
     it.out = decode.out + lane * decode.out_words;
     it.num_emitters = 0;
     it.num_links = 0;
@@ -304,12 +296,17 @@ static __device__ __forceinline__ unsigned koshi_owner(const unsigned *first, un
     return low;
 }
 
-// The slot of a state in the lane's hash, taken if it is new. There are always free slots.
-static __device__ __forceinline__ unsigned koshi_slot(const KoshiLane &lane, unsigned slots, unsigned state) {
-    unsigned slot = (state * 0x9e3779b1u) >> __clz(int(slots - 1)) & (slots - 1);
+// The slot of a state in the lane's hash; if it is new, taken and counted. There are always free slots.
+static __device__ __forceinline__ unsigned koshi_slot(const KoshiLane &lane, unsigned slots, unsigned word,
+                                                      unsigned &taken) {
+    unsigned slot = ((word & ~KOSHI_HIGH_BIT) * 0x9e3779b1u) >> __clz(int(slots - 1)) & (slots - 1);
     for (;;) {
-        const unsigned found = atomicCAS(&lane.hash_state[slot], KOSHI_NONE, state);
-        if (found == KOSHI_NONE || found == state) {
+        const unsigned found = atomicCAS(&lane.hash_word[slot], KOSHI_NONE, word);
+        if (found == KOSHI_NONE) {
+            taken++;
+            return slot;
+        }
+        if (found == word) {
             return slot;
         }
         slot = (slot + 1) & (slots - 1);
@@ -319,6 +316,12 @@ static __device__ __forceinline__ unsigned koshi_slot(const KoshiLane &lane, uns
 // Cost of a token before the subtraction of the least.
 static __device__ __forceinline__ float koshi_alpha(const KoshiLane &lane, unsigned token) {
     return koshi_float_from_ordered(unsigned(lane.hash_best[lane.token_slot[token]] >> 32));
+}
+
+// State of a token. Others may be trying its slot for another state, which leaves it as it is: so volatile.
+static __device__ __forceinline__ unsigned koshi_state(const KoshiLane &lane, unsigned token) {
+    const volatile unsigned *words = lane.hash_word;
+    return words[lane.token_slot[token]] & ~KOSHI_HIGH_BIT;
 }
 
 #endif

@@ -4,11 +4,9 @@
 
 #include "lane.cuh"
 
-// Most words that a time may take, extra costs included.
-static __device__ __forceinline__ unsigned long long koshi_most_out(const KoshiDecode &decode) {
-    const unsigned long long tokens = min(decode.token_capacity, decode.max_tokens);
-    const unsigned long long links = min(decode.link_capacity, decode.max_links);
-    return 4 * tokens + KOSHI_LINK_WORDS * links;
+// Words that the time at hand takes at most, extra costs included.
+static __device__ __forceinline__ unsigned koshi_most_out(const KoshiLane &lane, unsigned pseudo) {
+    return 3 * lane.num_tokens + lane.num_closed + KOSHI_LINK_WORDS * (lane.num_links - pseudo);
 }
 
 // Writes destination words, costs, closed tokens and links of the time to the lane's output from
@@ -17,7 +15,7 @@ static __device__ void koshi_hand_over(const KoshiDecode &decode, const KoshiLan
                                        unsigned pseudo, KoshiFrame &frame) {
     unsigned *words = lane.out + frame.out;
     for (unsigned token = threadIdx.x; token < lane.num_tokens; token += KOSHI_THREADS) {
-        words[token] = lane.token_word[token];
+        words[token] = lane.hash_word[lane.token_slot[token]];
         words[lane.num_tokens + token] = __float_as_uint(koshi_alpha(lane, token));
     }
     words += 2 * size_t(lane.num_tokens);
@@ -34,7 +32,7 @@ static __device__ void koshi_hand_over(const KoshiDecode &decode, const KoshiLan
             const unsigned link = first + at;
             dst[at] = 0;
             if (link < lane.num_links) {
-                const unsigned slot = lane.link_slot[link];
+                const unsigned slot = lane.link_to[link];
                 const float alpha = koshi_float_from_ordered(unsigned(lane.hash_best[slot] >> 32));
                 dst[at] = lane.hash_token[slot];
                 if (lane.link_cost[link] - alpha <= decode.lattice_beam) {

@@ -16,7 +16,7 @@
 // Where waiting token `item` of all stands.
 static __device__ __forceinline__ unsigned koshi_waiting(const KoshiDecode &decode, const KoshiLane &lane,
                                                          unsigned item) {
-    return item < lane.num_near ? item : item + (decode.max_tokens - lane.num_near - lane.num_far);
+    return item < lane.num_near ? item : item + (decode.max_waiting - lane.num_near - lane.num_far);
 }
 
 // A level such that, of more than KOSHI_NEAR waiting tokens, one to KOSHI_NEAR lie below it, or all those of the
@@ -75,7 +75,7 @@ static __device__ void koshi_regroup(const KoshiDecode &decode, KoshiLane &lane,
         unsigned tile_near;
         const unsigned before = koshi_block_exclusive_sum(is_near, &shared.scratch, &tile_near);
         if (item < total) {
-            const unsigned to = is_near ? near + before : decode.max_tokens - 1 - (far + threadIdx.x - before);
+            const unsigned to = is_near ? near + before : decode.max_waiting - 1 - (far + threadIdx.x - before);
             lane.turn_first[to] = level;
             lane.turn[to] = token;
         }
@@ -83,13 +83,14 @@ static __device__ void koshi_regroup(const KoshiDecode &decode, KoshiLane &lane,
         far += min(total - tile, unsigned(KOSHI_THREADS)) - tile_near;
     }
     __syncthreads();
-    unsigned *const levels = lane.wait_level, *const tokens = lane.wait_token;
-    lane.wait_level = lane.turn_first;
-    lane.wait_token = lane.turn;
-    lane.turn_first = levels;
-    lane.turn = tokens;
     lane.num_near = near;
     lane.num_far = far;
+    for (unsigned item = threadIdx.x; item < total; item += KOSHI_THREADS) {
+        const unsigned at = koshi_waiting(decode, lane, item);
+        lane.wait_level[at] = lane.turn_first[at];
+        lane.wait_token[at] = lane.turn[at];
+    }
+    __syncthreads();
     lane.near_bound = far > 0 ? bound : KOSHI_NONE;
 }
 

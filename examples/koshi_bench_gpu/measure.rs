@@ -132,6 +132,7 @@ fn throughput(speech: &Speech, decoder: &Arc<Decoder>, lanes: u32, chunk: usize,
         prune: now.prune - before.prune,
         reports: now.reports - before.reports,
         launches: now.launches - before.launches,
+        on_host: now.on_host - before.on_host,
     };
     Ok(Cell { lanes, chunk, seconds, frames, stages })
 }

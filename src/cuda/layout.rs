@@ -87,6 +87,7 @@ pub(super) struct DecodeParameters {
     pub start: u32,
     pub max_links: u32,
     pub max_tokens: u32,
+    pub max_waiting: u32,
     pub hash_slots: u32,
     pub candidate_capacity: u32,
     pub token_capacity: u32,
@@ -96,7 +97,6 @@ pub(super) struct DecodeParameters {
     pub beam: f32,
     pub lattice_beam: f32,
     pub beam_delta: f32,
-    pub reserved: u32,
 }
 
 /// The parameters of `koshi_k_rows`: `KoshiRows`.
@@ -124,9 +124,14 @@ const _: () = assert!(size_of::<DecodeParameters>() == 136);
 const MOST_ACTIVE: u64 = 50_000;
 /// And where it is smaller.
 const LEAST_ACTIVE: u64 = 1_000;
-/// Links beyond the capacities that the working memory holds at least, where the graph has as many:
-/// a closure is complete before a capacity on tokens or links is applied to it.
-const CLOSURE_ROOM: u64 = 1 << 16;
+/// Tokens, and links beyond the capacities, that the working memory holds at least, where the graph has as
+/// many: a closure is complete before a capacity on tokens or links is applied to it.
+const CLOSURE_ROOM: u64 = 1 << 14;
+/// States that a closure may have entered into the hash beyond the tokens that fit: two tiles of
+/// `koshi_follow`.
+const HASH_ROOM: u64 = 2 * 4 * THREADS as u64;
+/// Frames at a usual rate that the output holds besides one in the worst case.
+const USUAL_FRAMES: u64 = 24;
 /// Frames of a launch, where their rows are not too large.
 const MOST_FRAMES: usize = 64;
 /// Scores of a launch and lane.
@@ -146,6 +151,7 @@ pub(super) struct Plan {
     pub link_capacity: u32,
     pub max_links: u32,
     pub max_tokens: u32,
+    pub max_waiting: u32,
     pub hash_slots: u32,
     /// Frames of a launch.
     pub frames: usize,
@@ -172,19 +178,19 @@ impl Plan {
         let tokens = capacity(config.token_capacity, 4 * active, states);
         let links = capacity(config.link_capacity, 20 * active, arcs);
         // One more for time 0, whose only candidate is no arc.
-        let max_links = (arcs + 1).min(candidates + links.max(CLOSURE_ROOM) + 1);
-        let max_tokens = states.min(max_links);
-        let slots = (max_tokens * 2).next_power_of_two().max(64);
+        let max_links = (arcs + 1).min(candidates.max(links) + CLOSURE_ROOM.max(links / 2) + 1);
+        let max_tokens = states.min(candidates.max(tokens).max(CLOSURE_ROOM));
+        let max_waiting = max_tokens.min(epsilons);
+        let entered = states.min(max_tokens + HASH_ROOM);
+        let slots = (max_tokens * 3 / 2).max(entered + 1).next_power_of_two().max(64);
         let too_large = || Error::Config("the capacities are too large for a GPU; set smaller ones".into());
         let small = |value: u64| u32::try_from(value).ok().filter(|&value| value < 1 << 31).ok_or_else(too_large);
         let columns = (graph.num_columns() as usize).max(1);
         let frames = (MOST_SCORES / columns).clamp(1, MOST_FRAMES);
-        // A time in the worst case, and the others at a rate that is seldom passed: when the output
-        // is full a launch ends early.
-        let worst = 4 * tokens.min(max_tokens) + LINK_WORDS as u64 * links.min(max_links);
-        let out_words = worst + (frames as u64 - 1) * worst.min(4 * active);
+        // When it is full the frames so far are pruned, and where that does not do the launch ends early.
+        let worst = 4 * tokens + LINK_WORDS as u64 * links;
+        let out_words = worst + USUAL_FRAMES.min(frames as u64 - 1) * worst.min(4 * active);
         small(out_words)?;
-        let emitters = tokens.min(max_tokens);
         let mut plan = Plan {
             lanes,
             candidate_capacity: small(candidates)?,
@@ -192,12 +198,13 @@ impl Plan {
             link_capacity: small(links)?,
             max_links: small(max_links)?,
             max_tokens: small(max_tokens)?,
+            max_waiting: small(max_waiting)?,
             hash_slots: small(slots)?,
             frames,
             columns,
             work_words: 0,
             out_words,
-            input_words: EMITTER_WORDS as u64 * emitters + (frames * columns) as u64,
+            input_words: EMITTER_WORDS as u64 * tokens + (frames * columns) as u64,
         };
         plan.work_words = plan.lane_words();
         Ok(plan)
@@ -205,9 +212,10 @@ impl Plan {
 
     /// As `koshi_lane_of` deals them out, to an even number.
     fn lane_words(&self) -> u64 {
-        let (links, tokens) = (u64::from(self.max_links), u64::from(self.max_tokens));
-        let words = 4 * u64::from(self.hash_slots) + 5 * links + 11 * tokens + 2;
-        words.next_multiple_of(2)
+        let (links, tokens, waiting) =
+            (u64::from(self.max_links), u64::from(self.max_tokens), u64::from(self.max_waiting));
+        let lists = 4 * waiting.max(self.token_capacity.into());
+        (4 * u64::from(self.hash_slots) + 4 * links + tokens + waiting + lists).next_multiple_of(2)
     }
 
     /// The options with all capacities set. Those that cannot strike are at what the graph can make.
@@ -246,6 +254,17 @@ mod tests {
         Graph::from_source(&VecSource { start: Some(0), states }, Columns::Labels).unwrap()
     }
 
+    /// More states and arcs of both kinds than any default capacity.
+    fn large() -> Graph {
+        let arc = |ilabel, next| GraphArc { ilabel, olabel: 0, weight: 0.0, next };
+        let states = (0..1_500_000u32).map(|at| match at % 2 {
+            0 if at < 1_000_000 => (0.0, vec![arc(1 + at as i32 % 3_000, at), arc(0, at + 1)]),
+            _ if at < 1_000_000 => (0.0, vec![arc(1, at)]),
+            _ => (0.0, vec![]),
+        });
+        Graph::from_source(&VecSource { start: Some(0), states: states.collect() }, Columns::Labels).unwrap()
+    }
+
     #[test]
     fn a_small_graph_takes_little_and_never_strikes() {
         let plan = Plan::new(&graph(5), &SearchConfig::default(), 2).unwrap();
@@ -260,6 +279,19 @@ mod tests {
         let plan = Plan::new(&graph(100), &config, 1).unwrap();
         assert_eq!((plan.token_capacity, plan.candidate_capacity, plan.link_capacity), (3, 4, 2));
         assert!(plan.max_tokens == 101 && plan.max_links == 101, "the closure is complete first");
+    }
+
+    /// The figures of kernels/README.md: MB of a lane over a large graph of which each state has an epsilon arc, with 3,000
+    /// columns.
+    #[test]
+    fn a_lane_takes_what_the_page_says() {
+        for (max_active, expected) in [(10_000, 22.0), (7_000, 17.0), (2_000, 5.5)] {
+            let config = SearchConfig { max_active, ..Default::default() };
+            let plan = Plan::new(&large(), &config, 1).unwrap();
+            let two = Plan { lanes: 2, ..plan };
+            let mb = (two.device_bytes() - plan.device_bytes()) as f64 / 1e6;
+            assert!((expected * 0.9..expected).contains(&mb), "{max_active}: {mb} MB, {plan:?}");
+        }
     }
 
     #[test]

@@ -364,6 +364,7 @@ impl Workspace {
             start: graph.start(),
             max_links: plan.max_links,
             max_tokens: plan.max_tokens,
+            max_waiting: plan.max_waiting,
             hash_slots: plan.hash_slots,
             candidate_capacity: plan.candidate_capacity,
             token_capacity: plan.token_capacity,
@@ -373,7 +374,6 @@ impl Workspace {
             beam: config.beam,
             lattice_beam: config.lattice_beam,
             beam_delta: config.beam_delta,
-            reserved: 0,
         }
     }
 
