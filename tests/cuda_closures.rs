@@ -142,11 +142,12 @@ fn at_random(case: u64) -> (Found, u64) {
     compare(&source, search, Matrix::dense(&ROWS, 2), rng.below(2) == 0, &name)
 }
 
-/// `length` states, all reached at once, on epsilon paths of up to `levels` arcs that also meet and branch: more wait for
-/// their level than are near.
+/// `length` states on epsilon paths of up to `levels` arcs that also meet and branch. Two in three are reached at once,
+/// so that more wait for their level than are near, and the others are found among these.
 fn paths(rng: &mut Rng, length: u32, levels: u32) -> VecSource {
     let mut order: Vec<u32> = (1..=length).collect();
     rng.shuffle(&mut order);
+    order.truncate(2 * length as usize / 3);
     let first = order.iter().map(|&to| arc(1, 1, rng.below(100) as f32 / 50.0, to)).collect();
     let mut states = vec![(0.0, first)];
     for at in 1..=length {
@@ -162,17 +163,14 @@ fn paths(rng: &mut Rng, length: u32, levels: u32) -> VecSource {
 
 #[test]
 fn thousands_of_levels() {
-    for (seed, length, levels) in [(1, 9_000, 6_000), (2, 9_000, 20), (3, 4_200, 2), (4, 9_000, 1_000), (5, 5_000, 300)]
+    for (seed, length, levels) in [(1, 9_000, 6_000), (2, 9_000, 20), (3, 9_000, 2), (4, 9_000, 1_000), (5, 7_000, 300)]
     {
         let rng = &mut Rng(seed);
         let source = paths(rng, length, levels);
         let search = SearchConfig { beam: 4.0, lattice_beam: 0.5, max_active: 50_000, ..SearchConfig::default() };
         let case = format!("{length} states, {levels} levels");
         let (found, on_host) = compare(&source, search, Matrix::dense(&ROWS[..3], 1), true, &case);
-        assert!(
-            found.failed.is_none() && on_host == 0 && found.stats.max_tokens == u64::from(length),
-            "{case}: {found:?}"
-        );
+        assert!(found.failed.is_none() && on_host == 0 && found.stats.max_tokens > 4_096, "{case}: {found:?}");
     }
 }
 
@@ -215,7 +213,7 @@ fn under_a_build_that_watches() {
         at_random(case);
     }
     let search = SearchConfig { beam: 4.0, lattice_beam: 0.5, max_active: 50_000, ..SearchConfig::default() };
-    compare(&paths(&mut Rng(3), 4_200, 40), search, Matrix::dense(&ROWS[..2], 1), true, "paths");
+    compare(&paths(&mut Rng(3), 6_500, 40), search, Matrix::dense(&ROWS[..2], 1), true, "paths");
 }
 
 #[test]

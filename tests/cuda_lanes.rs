@@ -6,16 +6,18 @@ mod common;
 #[path = "common/face/mod.rs"]
 mod face;
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use common::graph::{Rng, arc, source};
 use common::soft::{self, Soft};
 use cudarc::driver::CudaContext;
 use face::{C, Face, Matrix, Results, Rust, Status, on_gpu, results};
-use koshi::cuda::{CudaLanes, DeviceRows};
+use koshi::cpu::CpuLanes;
+use koshi::cuda::{CudaChannel, CudaLanes, DeviceRows};
 use koshi::decoder::{BackendChoice, Decoder, DecoderConfig};
 use koshi::graph::{Columns, Graph, VecSource};
-use koshi::search::{Rows, SearchConfig, SearchStats};
+use koshi::search::{Holds, LaneChannel, LaneWork, Lanes, Rows, SearchConfig, SearchStats, TimeSearch};
 use koshi::table::{MatrixHolder, SequentialReader, Transitions};
 
 const USUAL: &str = "schedule=rr,lazy=0,devices=2,memory=4294967296,kernels=plain,refuse_binary=0";
@@ -742,4 +744,56 @@ fn columns_that_are_needed(_device: MutexGuard<'static, ()>) {
         (marks.0, channel.lattice(true).unwrap())
     });
     assert!(marks[0] == marks[1] && marks[0].0[0].iter().any(|needed| !needed));
+}
+
+/// A channel that calls `pause` each time the lanes turn to it.
+struct Paused<'a>(CudaChannel, &'a (dyn Fn() + Sync));
+
+impl Holds<CudaChannel> for Paused<'_> {
+    fn held(&mut self) -> Option<&mut CudaChannel> {
+        (self.1)();
+        Some(&mut self.0)
+    }
+}
+
+/// While one call scales rows or takes in what came back, another one's launch runs from beginning to end.
+#[test]
+fn the_hosts_part_of_a_call_keeps_no_other_waiting() {
+    let (_alone, soft) = device("");
+    let (graph, rows, dim) = busy(5);
+    let rows = Rows::dense(&rows, dim).unwrap();
+    for lazy in [0, 1] {
+        soft.configure(&format!("lazy={lazy}"));
+        let host = |search| Ok(Box::new(CpuLanes::new(Arc::clone(&graph), search, 1, 1)?) as Box<dyn TimeSearch>);
+        let lanes = CudaLanes::new(Arc::clone(&graph), search(), 0, 2, 1, host).unwrap();
+        let push = |pause: &(dyn Fn() + Sync)| {
+            let mut channel = lanes.new_channel().unwrap();
+            channel.begin().unwrap();
+            let (mut paused, go_on) = (Paused(channel, pause), AtomicBool::new(false));
+            let mut work = [LaneWork::new(&mut paused, rows, &go_on)];
+            lanes.advance(&mut work);
+            work[0].result.as_ref().unwrap();
+            paused.0.lattice(true).unwrap()
+        };
+        let expected = push(&|| ());
+        let pauses = AtomicUsize::new(0);
+        let found = push(&|| {
+            pauses.fetch_add(1, Ordering::Relaxed);
+            std::thread::scope(|scope| {
+                let (done, other) = std::sync::mpsc::channel();
+                let push = &push;
+                scope.spawn(move || done.send(push(&|| ())));
+                let other = other.recv_timeout(std::time::Duration::from_secs(60));
+                // It would go on only when this call is through.
+                let Ok(other) = other else {
+                    eprintln!("the other call waits for this one");
+                    std::process::abort()
+                };
+                assert_eq!(other.arcs.len(), expected.arcs.len());
+            });
+        });
+        assert_eq!(found, expected);
+        // To see what there is, to scale, and to take in; and to see that there is no more.
+        assert_eq!(pauses.load(Ordering::Relaxed), 3);
+    }
 }

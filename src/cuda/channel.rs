@@ -9,9 +9,7 @@ use super::layout::{CAPACITY_HELD, EMITTER_WORDS, FrameReport, LINK_WORDS, MAX_A
 use crate::error::{Error, Result, try_reserve};
 use crate::graph::HAS_EPSILONS;
 use crate::lattice::{LatticePiece, Path, RawLattice};
-use crate::search::{
-    ChannelState, CommitConfig, CommittedLattice, History, LaneChannel, LooseLink, Room, SearchStats,
-};
+use crate::search::{ChannelState, CommitConfig, CommittedLattice, History, LaneChannel, LooseLink, Room, SearchStats};
 
 /// The search state of one utterance.
 #[derive(Debug)]

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use rayon::prelude::*;
 
 use super::channel::CudaChannel;
 use super::context::Context;
 use super::layout::{FrameReport, LaneReport, Plan, status};
-use super::workspace::{DeviceRows, Fetched, Progress, StageSeconds, Workspace};
+use super::staging::{Fetched, Progress, Staging};
+use super::workspace::{DeviceRows, StageSeconds, Workspace};
 use crate::error::{Error, Result, try_reserve};
 use crate::float_env::FloatEnv;
 use crate::graph::Graph;
@@ -94,7 +95,13 @@ impl Shared {
 pub struct CudaLanes {
     shared: Arc<Shared>,
     context: Arc<Context>,
+    /// The device's part: who launches has it from the copy in to the last copy out. Locked after staging memory.
     workspace: Mutex<Workspace>,
+    /// For batches, and for single channels, which so need not wait for a batch or for each other while the host
+    /// does its part: scaling rows, taking in what came back.
+    batches: Mutex<Staging>,
+    singles: [Mutex<Staging>; 2],
+    staging_bytes: u64,
     /// None with one thread: the host's part of a batch then runs on the caller's.
     pool: Option<rayon::ThreadPool>,
 }
@@ -126,11 +133,15 @@ impl CudaLanes {
         let context = Context::new(device)?;
         let entered = context.enter()?;
         let mut workspace = Workspace::new(&context, &graph, &config, num_lanes.max(1))?;
-        let first = search_time_0(&mut workspace)?;
+        let (mut batches, singles) =
+            (workspace.staging(num_lanes.max(1))?, [workspace.staging(1)?, workspace.staging(1)?]);
+        let first = search_time_0(&mut workspace, &mut batches)?;
         drop(entered);
+        let staging_bytes = batches.memory() + singles.iter().map(Staging::memory).sum::<u64>();
         let (on_host, rooms) = (AtomicU64::new(0), Mutex::new(Vec::new()));
         let shared = Arc::new(Shared { graph, config, first, host, on_host, rooms });
-        Ok(CudaLanes { shared, context, workspace: Mutex::new(workspace), pool })
+        let (workspace, batches, singles) = (Mutex::new(workspace), Mutex::new(batches), singles.map(Mutex::new));
+        Ok(CudaLanes { shared, context, workspace, batches, singles, staging_bytes, pool })
     }
 
     /// Bytes of device memory that a decoder with `num_lanes` lanes takes, without the graph, which
@@ -141,7 +152,7 @@ impl CudaLanes {
 
     /// Bytes of working space: device memory, and page-locked memory of the host.
     pub fn memory(&self) -> u64 {
-        self.workspace.lock().memory()
+        self.workspace.lock().memory() + self.staging_bytes
     }
 
     /// Seconds that the launches so far took, by the device's clock.
@@ -163,6 +174,7 @@ impl CudaLanes {
     ) -> Result<()> {
         let _env = FloatEnv::enter();
         let _entered = self.context.enter()?;
+        let mut staging = self.staging(1);
         let mut workspace = self.workspace.lock();
         if rows.frames > 0 {
             self.shared.graph.check_width(rows.dim)?;
@@ -174,15 +186,24 @@ impl CudaLanes {
             if let (0, Some((column, value))) = (taken.frames, taken.bad) {
                 return Err(Error::Scores { frame: channel.stats.frames, column, value });
             }
-            workspace.start();
-            workspace.stage_taken(&channel.emitters, channel.next_beam, taken.frames)?;
-            channel.stats.seconds += workspace.launch()?;
-            workspace.fetch(0)?;
+            staging.start();
+            staging.stage_taken(&channel.emitters, channel.next_beam, taken.frames)?;
+            channel.stats.seconds += workspace.launch(&mut staging)?;
+            workspace.fetch(&mut staging, 0)?;
             let before = channel.stats.frames;
-            self.take_lane(&workspace.fetched(0), 0, channel, None)?;
+            self.take_lane(&staging.fetched(0, workspace.taken()), 0, channel, None)?;
             rows = rows.behind((channel.stats.frames - before) as usize);
         }
         Ok(())
+    }
+
+    /// Staging memory for a batch of so many items.
+    fn staging(&self, items: usize) -> MutexGuard<'_, Staging> {
+        if items != 1 {
+            return self.batches.lock();
+        }
+        let [one, other] = &self.singles;
+        one.try_lock().unwrap_or_else(|| other.lock())
     }
 
     /// How many frames the channel may do now.
@@ -203,7 +224,7 @@ impl CudaLanes {
     /// Makes an item part of the launch that is staged, if it has rows left and may go on.
     fn reserve<H: Holds<CudaChannel>>(
         &self,
-        workspace: &mut Workspace,
+        staging: &mut Staging,
         work: &mut LaneWork<'_, H>,
         done: usize,
     ) -> Result<Option<(usize, usize)>> {
@@ -214,7 +235,7 @@ impl CudaLanes {
         let channel = work.channel.held().ok_or_else(|| Error::Internal("the channel is of another backend".into()))?;
         self.shared.graph.check_width(rest.dim())?;
         let most = self.may_advance(channel, work.cancelled)?.min(rest.frames());
-        workspace.reserve(channel.emitters.len(), channel.next_beam, most).map(Some)
+        staging.reserve(channel.emitters.len(), channel.next_beam, most).map(Some)
     }
 
     /// Scales rows into their places, up to the first bad one; that one is an error only when it is
@@ -303,27 +324,27 @@ impl CudaLanes {
 
     fn advance_all<H: Holds<CudaChannel>>(
         &self,
-        workspace: &mut Workspace,
+        staging: &mut Staging,
         batch: &mut [LaneWork<'_, H>],
         progress: &mut [Progress],
     ) -> Result<()> {
         loop {
-            workspace.start();
+            staging.start();
             for (work, progress) in batch.iter_mut().zip(&mut *progress) {
                 progress.lane = None;
-                if work.result.is_err() || !workspace.has_lane() {
+                if work.result.is_err() || !staging.has_lane() {
                     continue;
                 }
-                match self.reserve(workspace, work, progress.done) {
+                match self.reserve(staging, work, progress.done) {
                     Ok(reserved) => progress.lane = reserved.map(|(lane, _)| lane),
                     Err(error) => work.result = Err(error),
                 }
             }
-            if workspace.num_staged() == 0 {
+            if staging.num_staged() == 0 {
                 return Ok(());
             }
-            let columns = workspace.plan.columns;
-            let places = workspace.places();
+            let columns = staging.plan.columns;
+            let places = staging.places();
             self.each(batch, progress, |channel, rest, lane, progress| {
                 // SAFETY: each item has a lane of its own.
                 let (emitters, rows) = unsafe { (places.emitters(lane), places.rows(lane)) };
@@ -334,27 +355,44 @@ impl CudaLanes {
             });
             for progress in &*progress {
                 if let Some(lane) = progress.lane {
-                    workspace.set_frames(lane, progress.rows);
+                    staging.set_frames(lane, progress.rows);
                 }
             }
-            let seconds = workspace.launch()?;
-            let mut first = 0;
-            while first < workspace.num_staged() {
-                let end = workspace.fetch(first)?;
-                let fetched = workspace.fetched(first);
-                self.each(batch, progress, |channel, rest, lane, progress| {
-                    if !(first..end).contains(&lane) {
-                        return Ok(());
-                    }
-                    channel.stats.seconds += seconds;
-                    let before = channel.stats.frames;
-                    let outcome = self.take_lane(&fetched, lane, channel, Some(rest));
-                    progress.done += (channel.stats.frames - before) as usize;
-                    outcome
-                });
-                first = end;
-            }
+            self.launch_and_take(staging, batch, progress)?;
         }
+    }
+
+    /// Launches what is staged, and takes in what it brings. When all of it is on the host, others may launch.
+    fn launch_and_take<H: Holds<CudaChannel>>(
+        &self,
+        staging: &mut Staging,
+        batch: &mut [LaneWork<'_, H>],
+        progress: &mut [Progress],
+    ) -> Result<()> {
+        let mut workspace = Some(self.workspace.lock());
+        let (mut first, mut seconds) = (0, 0.0);
+        while let Some(device) = &mut workspace {
+            if first == 0 {
+                seconds = device.launch(staging)?;
+            }
+            let end = device.fetch(staging, first)?;
+            if end == staging.num_staged() {
+                workspace = None;
+            }
+            let fetched = staging.fetched(first, &[]);
+            self.each(batch, progress, |channel, rest, lane, progress| {
+                if !(first..end).contains(&lane) {
+                    return Ok(());
+                }
+                channel.stats.seconds += seconds;
+                let before = channel.stats.frames;
+                let outcome = self.take_lane(&fetched, lane, channel, Some(rest));
+                progress.done += (channel.stats.frames - before) as usize;
+                outcome
+            });
+            first = end;
+        }
+        Ok(())
     }
 }
 
@@ -375,12 +413,12 @@ fn threads(count: usize) -> Result<Option<rayon::ThreadPool>> {
 }
 
 /// Time 0 depends on the graph and the options alone.
-fn search_time_0(workspace: &mut Workspace) -> Result<(LaneReport, Vec<FrameReport>, Vec<u32>)> {
-    workspace.start();
-    workspace.stage_begin()?;
-    workspace.launch()?;
-    workspace.fetch(0)?;
-    let (report, frames, words) = workspace.fetched(0).lane(0);
+fn search_time_0(workspace: &mut Workspace, staging: &mut Staging) -> Result<(LaneReport, Vec<FrameReport>, Vec<u32>)> {
+    staging.start();
+    staging.stage_begin()?;
+    workspace.launch(staging)?;
+    workspace.fetch(staging, 0)?;
+    let (report, frames, words) = staging.fetched(0, &[]).lane(0);
     let (mut kept_frames, mut kept_words) = (Vec::new(), Vec::new());
     try_reserve(&mut kept_frames, frames.len(), "time 0")?;
     try_reserve(&mut kept_words, words.len(), "time 0")?;
@@ -399,13 +437,13 @@ impl Lanes for CudaLanes {
     /// A failure of the device fails all items that are not done; their channels hold what was
     /// searched before.
     fn advance<H: Holds<CudaChannel>>(&self, batch: &mut [LaneWork<'_, H>]) {
-        let mut workspace = self.workspace.lock();
-        let mut progress = std::mem::take(&mut workspace.progress);
+        let mut staging = self.staging(batch.len());
+        let mut progress = std::mem::take(&mut staging.progress);
         progress.clear();
         let outcome = try_reserve(&mut progress, batch.len(), "batch").and_then(|()| {
             progress.resize(batch.len(), Progress::default());
             let _entered = self.context.enter()?;
-            self.advance_all(&mut workspace, batch, &mut progress)
+            self.advance_all(&mut staging, batch, &mut progress)
         });
         if let Err(error) = outcome {
             let message = error.chain();
@@ -416,6 +454,6 @@ impl Lanes for CudaLanes {
                 }
             }
         }
-        workspace.progress = progress;
+        staging.progress = progress;
     }
 }

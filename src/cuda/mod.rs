@@ -2,8 +2,8 @@
 //!
 //! A `context` is a device; a `module` the kernels on it, a `graph` the blocks that they search. The
 //! `workspace` of a decoder holds the `memory` of its lanes by the plan of `layout`, and runs a
-//! launch: one block a lane, many frames. A `channel` stays on the host between launches; `lanes`
-//! bring channels and workspace together.
+//! launch: one block a lane, many frames; what goes in and comes out of it is put together in `staging`
+//! memory. A `channel` stays on the host between launches; `lanes` bring channels and workspace together.
 //!
 //! A `chain_graph` is a denominator graph on a device; a `chain_call` runs the recursion on one batch, with the structs
 //! of `chain_layout`.
@@ -21,6 +21,7 @@ mod memory;
 mod module;
 mod nvrtc;
 mod probe;
+mod staging;
 mod workspace;
 
 pub use chain_call::{ChainBatch, ChainCall, ChainDerivative, ChainMatrix, ChainMatrixMut};

@@ -1,25 +1,20 @@
-//! What the lanes of a decoder share on the device and on the way to it: memory, one stream, and a
-//! launch that advances every staged lane by a chunk of frames.
+//! What the lanes of a decoder share on the device: memory, one stream, and a launch that advances every
+//! staged lane by a chunk of frames.
 
 use std::ffi::c_void;
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::api::{DevicePointer, Handle};
+use super::api::Handle;
 use super::context::{Context, Event, Stream};
 use super::graph::DeviceGraph;
-use super::layout::{
-    DecodeParameters, EMITTER_WORDS, FrameReport, LaneInput, LaneReport, Plan, RowsParameters, THREADS,
-};
+use super::layout::{DecodeParameters, FrameReport, LaneInput, LaneReport, Plan, RowsParameters, THREADS};
 use super::memory::{DeviceMemory, Pinned};
 use super::module::Module;
-use crate::error::{Error, Result, try_reserve};
+use super::staging::Staging;
+use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::search::SearchConfig;
-
-/// Least number of words of output that the host looks at in one go, where the lanes have as many.
-const OUTPUT_STAGING: u64 = 1 << 24;
 
 /// Seconds that launches took so far, by the device's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -70,20 +65,6 @@ pub(super) struct Taken {
     pub bad: Option<(usize, f32)>,
 }
 
-/// How far an item of a batch is.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Progress {
-    /// Frames done.
-    pub done: usize,
-    /// Its lane in the launch at hand, and how many rows it has there.
-    pub lane: Option<usize>,
-    pub rows: usize,
-}
-
-fn no_room() -> Error {
-    Error::Internal("no room to stage a lane".into())
-}
-
 /// Memory and stream of a decoder's lanes.
 pub(super) struct Workspace {
     pub plan: Plan,
@@ -99,30 +80,16 @@ pub(super) struct Workspace {
     costs: DeviceMemory,
     raw: DeviceMemory,
     bad: DeviceMemory,
-    host_input: Pinned<u32>,
-    host_inputs: Pinned<LaneInput>,
-    host_frames: Pinned<FrameReport>,
-    host_results: Pinned<LaneReport>,
-    host_out: Pinned<u32>,
     host_raw: Pinned<f32>,
     host_bad: Pinned<u32>,
     /// Before the copy in, before and behind the decode kernel, behind the pruning, behind the copy
     /// of the reports.
     events: [Event; 5],
     theirs: Event,
-    /// Words of the input that are staged, and lanes.
-    used: usize,
-    lanes: usize,
-    /// Most frames of a staged lane.
-    longest: u32,
-    /// Where the output of each lane stands in `host_out`, of those fetched last.
-    fetched: Vec<Range<usize>>,
     /// The lanes' hashes may not be empty: a launch has failed.
     dirty: bool,
     config: SearchConfig,
     pub seconds: StageSeconds,
-    /// How far each item of the batch at hand is.
-    pub progress: Vec<Progress>,
     // Behind what uses it: fields go in their order.
     stream: Stream,
 }
@@ -141,10 +108,6 @@ impl Workspace {
         let memory = |bytes: u64| DeviceMemory::new(context, bytes, &of_lanes);
         let reports = count * plan.frames;
         let rows = plan.frames * plan.columns;
-        let staging = (plan.out_words * u64::from(lanes)).min(OUTPUT_STAGING.max(plan.out_words));
-        let input_words = plan.input_words.saturating_mul(u64::from(lanes));
-        let mut fetched = Vec::new();
-        try_reserve(&mut fetched, count, &of_lanes)?;
         let new_event = || Event::new(context);
         let mut made = Workspace {
             work: memory(words(plan.work_words))?,
@@ -156,11 +119,6 @@ impl Workspace {
             costs: memory(rows as u64 * 4)?,
             raw: memory(rows as u64 * 4)?,
             bad: memory(plan.frames as u64 * 8)?,
-            host_input: Pinned::new(context, usize::try_from(input_words).unwrap_or(usize::MAX), &of_lanes)?,
-            host_inputs: Pinned::new(context, count, &of_lanes)?,
-            host_frames: Pinned::new(context, reports, &of_lanes)?,
-            host_results: Pinned::new(context, count, &of_lanes)?,
-            host_out: Pinned::new(context, usize::try_from(staging).unwrap_or(usize::MAX), &of_lanes)?,
             host_raw: Pinned::new(context, rows, &of_lanes)?,
             host_bad: Pinned::new(context, plan.frames * 2, &of_lanes)?,
             events: [new_event()?, new_event()?, new_event()?, new_event()?, new_event()?],
@@ -168,14 +126,9 @@ impl Workspace {
             plan,
             graph,
             module,
-            used: 0,
-            lanes: 0,
-            longest: 0,
-            fetched,
             dirty: true,
             config: *config,
             seconds: StageSeconds::default(),
-            progress: Vec::new(),
             stream,
         };
         // Reports are copied to the host for all frames that a launch might do, also those that it has not done.
@@ -201,16 +154,18 @@ impl Workspace {
             &self.raw,
             &self.bad,
         ];
-        let pinned = [
-            self.host_input.bytes(),
-            self.host_inputs.bytes(),
-            self.host_frames.bytes(),
-            self.host_results.bytes(),
-            self.host_out.bytes(),
-            self.host_raw.bytes(),
-            self.host_bad.bytes(),
-        ];
+        let pinned = [self.host_raw.bytes(), self.host_bad.bytes()];
         device.iter().map(|memory| memory.bytes).sum::<u64>() + pinned.iter().map(|&bytes| bytes as u64).sum::<u64>()
+    }
+
+    /// Staging memory for launches of up to `lanes` lanes. The context is current.
+    pub fn staging(&self, lanes: u32) -> Result<Staging> {
+        Staging::new(&self.stream.context, &self.plan, lanes, self.input.at, self.costs.at)
+    }
+
+    /// Rows of the last [`Workspace::take_rows`], unscaled, those columns that the graph reads.
+    pub fn taken(&self) -> &[f32] {
+        self.host_raw.items()
     }
 
     /// Empties the hashes of all lanes, if they may hold something.
@@ -225,83 +180,6 @@ impl Workspace {
         }
         self.stream.wait()?;
         self.dirty = false;
-        Ok(())
-    }
-
-    /// Begins to stage a launch.
-    pub fn start(&mut self) {
-        self.used = 0;
-        self.lanes = 0;
-        self.longest = 0;
-    }
-
-    /// Whether another lane can be staged.
-    pub fn has_lane(&self) -> bool {
-        self.lanes < self.plan.lanes as usize
-    }
-
-    /// Stages the next lane, with room for its emitting tokens and up to `frames` rows; they are
-    /// filled in later, lanes side by side. Gives the lane and how many rows there is room for.
-    pub fn reserve(&mut self, emitter_words: usize, next_beam: f32, frames: usize) -> Result<(usize, usize)> {
-        let frames = frames.min(self.plan.frames);
-        let first_row = self.used + emitter_words;
-        let at = self.input.at + first_row as u64 * 4;
-        let lane = self.lanes;
-        self.put(emitter_words, next_beam, frames as u32, at, false)?;
-        self.used += frames * self.plan.columns;
-        if self.used > self.host_input.items().len() {
-            return Err(no_room());
-        }
-        Ok((lane, frames))
-    }
-
-    /// The places of the staged lanes, to be filled in.
-    pub fn places(&mut self) -> Places<'_> {
-        let columns = self.plan.columns;
-        let inputs = &self.host_inputs.items()[..self.lanes];
-        Places { inputs, columns, words: self.host_input.items_mut().as_mut_ptr(), len: self.used }
-    }
-
-    /// Says how many rows a staged lane really has.
-    pub fn set_frames(&mut self, lane: usize, frames: usize) {
-        if let Some(input) = self.host_inputs.items_mut().get_mut(lane) {
-            input.frames = frames as u32;
-        }
-    }
-
-    /// Stages the next lane with `frames` rows of the last [`Workspace::take_rows`].
-    pub fn stage_taken(&mut self, emitters: &[u32], next_beam: f32, frames: usize) -> Result<()> {
-        let at = self.costs.at;
-        let lane = self.lanes;
-        self.put(emitters.len(), next_beam, frames as u32, at, false)?;
-        let places = self.places();
-        // SAFETY: nobody else asks.
-        unsafe { places.emitters(lane) }.copy_from_slice(emitters);
-        Ok(())
-    }
-
-    /// Stages the next lane for time 0.
-    pub fn stage_begin(&mut self) -> Result<()> {
-        let at = self.costs.at;
-        self.put(0, f32::INFINITY, 1, at, true)
-    }
-
-    fn put(&mut self, words: usize, next_beam: f32, frames: u32, rows: DevicePointer, begin: bool) -> Result<()> {
-        let end = self.used + words;
-        if end > self.host_input.items().len() {
-            return Err(no_room());
-        }
-        *self.host_inputs.items_mut().get_mut(self.lanes).ok_or_else(no_room)? = LaneInput {
-            emitters: self.used as u64,
-            rows,
-            num_emitters: (words / EMITTER_WORDS) as u32,
-            frames,
-            begin: u32::from(begin),
-            next_beam,
-        };
-        self.used = end;
-        self.lanes += 1;
-        self.longest = self.longest.max(frames);
         Ok(())
     }
 
@@ -378,11 +256,11 @@ impl Workspace {
     }
 
     /// Runs the staged lanes, and waits for their reports. Gives the seconds that it took.
-    pub fn launch(&mut self) -> Result<f64> {
+    pub fn launch(&mut self, staging: &mut Staging) -> Result<f64> {
         let since = Instant::now();
         self.clean()?;
         self.dirty = true;
-        let ran = self.try_launch();
+        let ran = self.try_launch(staging);
         if ran.is_err() {
             // Nothing may still be under way when the staged memory is used again.
             let _ = self.stream.wait();
@@ -392,15 +270,16 @@ impl Workspace {
         Ok(since.elapsed().as_secs_f64())
     }
 
-    fn try_launch(&mut self) -> Result<()> {
-        let (lanes, stream) = (self.lanes, &self.stream);
+    fn try_launch(&mut self, staging: &mut Staging) -> Result<()> {
+        let (lanes, stream) = (staging.num_staged(), &self.stream);
         let mut parameters = self.parameters();
         self.events[0].record(stream)?;
         // SAFETY: device memory of the size of the host's staging memory; `launch` waits before
         // the staging memory is written again.
         unsafe {
-            stream.copy_in(self.input.at, &self.host_input.items()[..self.used])?;
-            stream.copy_in(self.inputs.at, &self.host_inputs.items()[..lanes])?;
+            let (input, inputs) = staging.staged();
+            stream.copy_in(self.input.at, input)?;
+            stream.copy_in(self.inputs.at, inputs)?;
         }
         self.events[1].record(stream)?;
         let mut arguments = [(&raw mut parameters).cast::<c_void>()];
@@ -408,7 +287,7 @@ impl Workspace {
         unsafe { stream.launch(self.module.decode(), lanes as u32, THREADS, &mut arguments) }?;
         self.events[2].record(stream)?;
         // Of a single frame everything stays: the tokens of the last time do.
-        if self.longest > 1 {
+        if staging.longest > 1 {
             // SAFETY: as above; it works on what the first kernel has written.
             unsafe { stream.launch(self.module.lattice(), lanes as u32, THREADS, &mut arguments) }?;
         }
@@ -416,8 +295,8 @@ impl Workspace {
         let reports = lanes * self.plan.frames;
         // SAFETY: the kernel has filled as many, and `wait` stands before they are read.
         unsafe {
-            stream.copy_out(&mut self.host_results.items_mut()[..lanes], self.results.at)?;
-            stream.copy_out(&mut self.host_frames.items_mut()[..reports], self.frames.at)?;
+            stream.copy_out(&mut staging.results.items_mut()[..lanes], self.results.at)?;
+            stream.copy_out(&mut staging.frames.items_mut()[..reports], self.frames.at)?;
         }
         self.events[4].record(stream)?;
         stream.wait()?;
@@ -429,24 +308,19 @@ impl Workspace {
         Ok(())
     }
 
-    /// Lanes that are staged.
-    pub fn num_staged(&self) -> usize {
-        self.lanes
-    }
-
     /// Copies the output of lanes from `from` on to the host, as many as fit, and gives the first
     /// one that is not there yet.
-    pub fn fetch(&mut self, from: usize) -> Result<usize> {
-        self.fetched.clear();
+    pub fn fetch(&mut self, staging: &mut Staging, from: usize) -> Result<usize> {
+        staging.fetched.clear();
         let mut used = 0;
         let mut lane = from;
-        while lane < self.lanes {
-            let words = self.host_results.items()[lane].out_words as usize;
-            let Some(to) = self.host_out.items_mut().get_mut(used..used + words) else { break };
+        while lane < staging.num_staged() {
+            let words = staging.results.items()[lane].out_words as usize;
+            let Some(to) = staging.out.items_mut().get_mut(used..used + words) else { break };
             let at = self.out.at + lane as u64 * self.plan.out_words * 4;
             // SAFETY: the lane has written that many words, and the wait below stands before they are read.
             unsafe { self.stream.copy_out(to, at) }?;
-            self.fetched.push(used..used + words);
+            staging.fetched.push(used..used + words);
             used += words;
             lane += 1;
         }
@@ -455,89 +329,5 @@ impl Workspace {
             return Err(Error::Internal("a lane's output does not fit the staging memory".into()));
         }
         Ok(lane)
-    }
-
-    /// What the last fetch, which began with lane `first`, has brought.
-    pub fn fetched(&self, first: usize) -> Fetched<'_> {
-        Fetched {
-            first,
-            results: self.host_results.items(),
-            frames: self.host_frames.items(),
-            frames_per_lane: self.plan.frames,
-            columns: self.plan.columns,
-            words: self.host_out.items(),
-            ranges: &self.fetched,
-            taken: self.host_raw.items(),
-        }
-    }
-}
-
-/// The places of staged lanes in the input. They do not overlap, so they may be filled side by side.
-pub(super) struct Places<'a> {
-    inputs: &'a [LaneInput],
-    columns: usize,
-    words: *mut u32,
-    len: usize,
-}
-
-// SAFETY: the words are borrowed for as long, and whoever asks for a lane's is the only one to.
-unsafe impl Sync for Places<'_> {}
-
-impl Places<'_> {
-    /// # Safety
-    /// One caller a lane and part at a time.
-    #[allow(clippy::mut_from_ref)] // that is the promise
-    unsafe fn part(&self, from: usize, count: usize) -> &mut [u32] {
-        assert!(from.checked_add(count).is_some_and(|end| end <= self.len));
-        // SAFETY: inside the input, and lanes' parts do not overlap: each begins where the one
-        // before ends.
-        unsafe { std::slice::from_raw_parts_mut(self.words.add(from), count) }
-    }
-
-    /// Where the emitting tokens of a lane go.
-    ///
-    /// # Safety
-    /// One caller a lane at a time.
-    #[allow(clippy::mut_from_ref)] // that is the promise
-    pub unsafe fn emitters(&self, lane: usize) -> &mut [u32] {
-        let input = &self.inputs[lane];
-        // SAFETY: the caller's promise.
-        unsafe { self.part(input.emitters as usize, input.num_emitters as usize * EMITTER_WORDS) }
-    }
-
-    /// Where the scaled rows of a lane go.
-    ///
-    /// # Safety
-    /// One caller a lane at a time.
-    #[allow(clippy::mut_from_ref)] // that is the promise
-    pub unsafe fn rows(&self, lane: usize) -> &mut [f32] {
-        let input = &self.inputs[lane];
-        let from = input.emitters as usize + input.num_emitters as usize * EMITTER_WORDS;
-        // SAFETY: the caller's promise.
-        bytemuck::cast_slice_mut(unsafe { self.part(from, input.frames as usize * self.columns) })
-    }
-}
-
-/// What lanes have handed over, as far as it is on the host.
-#[derive(Clone, Copy)]
-pub(super) struct Fetched<'a> {
-    first: usize,
-    results: &'a [LaneReport],
-    frames: &'a [FrameReport],
-    frames_per_lane: usize,
-    pub columns: usize,
-    words: &'a [u32],
-    ranges: &'a [Range<usize>],
-    /// Rows that were taken from device memory, unscaled, those columns that the graph reads.
-    pub taken: &'a [f32],
-}
-
-impl<'a> Fetched<'a> {
-    /// How a lane ended, the reports of its frames, and its output.
-    pub fn lane(&self, lane: usize) -> (LaneReport, &'a [FrameReport], &'a [u32]) {
-        let result = self.results[lane];
-        let first = lane * self.frames_per_lane;
-        let range = lane.checked_sub(self.first).and_then(|at| self.ranges.get(at)).cloned().unwrap_or_default();
-        (result, &self.frames[first..first + result.frames as usize], &self.words[range])
     }
 }
