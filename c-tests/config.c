@@ -50,7 +50,7 @@ static void sizes(koshi_graph *graph)
     koshi_error *err = NULL;
     CHECK_STATUS(KOSHI_E_ARGUMENT, koshi_decoder_config_init(NULL, sizeof config, &err), err);
     CHECK_STATUS(KOSHI_E_ARGUMENT, koshi_decoder_config_init(&config, 0, &err), err);
-    CHECK_STATUS(KOSHI_E_ARGUMENT, koshi_decoder_config_init(&config, sizeof config - 8, &err), err);
+    CHECK_STATUS(KOSHI_E_ARGUMENT, koshi_decoder_config_init(&config, 96, &err), err);
     CHECK_STATUS(KOSHI_E_ARGUMENT, koshi_decoder_config_init(&config, (size_t)-1, &err), err);
 
     memset(&newer, 0xff, sizeof newer);

@@ -13,7 +13,7 @@ RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer" \
     cargo +nightly build --lib --target "$target" --target-dir "$out"
 runtime=$(echo "$(rustc +nightly --print sysroot)/lib/rustlib/$target/lib/"*_rt.tsan.a)
 failed=0
-for program in "${@:-threads callbacks log reproducible examples}"; do
+for program in "${@:-threads submit callbacks log reproducible examples}"; do
     for name in $program; do
         ${CC:-cc} -std=c99 -D_POSIX_C_SOURCE=200809L -O1 -g -fsanitize=thread -Iinclude -c "c-tests/$name.c" -o "$out/$name.o"
         ${CXX:-c++} "$out/$name.o" -o "$out/$name" "$out/$target/debug/libkoshi.a" \

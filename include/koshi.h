@@ -352,7 +352,10 @@ typedef struct koshi_align_lexicon koshi_align_lexicon;
 typedef struct koshi_buffer koshi_buffer;
 
 // One utterance at a time: new, then open from koshi_channel_begin to koshi_channel_finish, then
-// finished until the next begin. Cheap when idle. One call at a time may change it.
+// finished until the next begin. Cheap when idle. One call at a time may change it. Rows are searched by
+// the thread that pushes them (koshi_channel_push, koshi_channel_advance), or queued and searched by a thread
+// of the decoder's (koshi_channel_submit); calls on the channel then wait for a batch that it is in, and see
+// it as it is after the last one.
 typedef struct koshi_channel koshi_channel;
 
 // A source of log-likelihoods for koshi_channel_advance. One call at a time may use it.
@@ -580,6 +583,14 @@ typedef struct {
     uint64_t link_capacity;
     // Most bytes that tokens, links and trace of a channel may take; 0 for no bound. Default 0.
     uint64_t memory_limit;
+    // Frames that the queue of a channel holds (koshi_channel_submit). At least 1. Default 4096.
+    uint32_t queue_frames;
+    // Most frames of one channel in a batch of queued rows: how long a channel with many may hold up the
+    // others. Results do not depend on it. At least 1. Default 32.
+    uint32_t chunk_frames;
+    // Seconds that a batch of queued rows waits for more channels once there is one, while there are fewer
+    // than num_lanes. 0 to 10. Default 0.
+    double max_batch_wait;
 } koshi_decoder_config;
 
 // What a decoder is like.
@@ -655,6 +666,62 @@ typedef struct {
     // Commits at a token that not all paths went through.
     uint64_t forced_commits;
 } koshi_search_stats;
+
+// What a channel tells of its queued rows (koshi_channel_submit). Any of them may be NULL. All run on
+// the decoder's own thread, one at a time for all channels of a decoder, so a slow one holds up the others.
+// Calls on the channel work from inside, also koshi_channel_submit, _finish, _begin, _cancel, _free and
+// _set_listener; only koshi_channel_wait answers KOSHI_E_BUSY. After each batch that a channel was in
+// they come in the order below. Either finished or failed comes exactly once an utterance, as the last of
+// its events; neither for one that begin has cut short. What koshi_channel_push does is not told.
+typedef struct {
+    // sizeof this struct.
+    uint32_t struct_size;
+    // Must be 0.
+    uint32_t reserved;
+    // The words of koshi_channel_partial are others than they were.
+    void (*partial)(void *user_data, koshi_channel *channel);
+    // An end point was found.
+    void (*endpoint)(void *user_data, koshi_channel *channel);
+    // All rows are searched and the channel is finished.
+    void (*finished)(void *user_data, koshi_channel *channel);
+    // The utterance stopped before its end; `status` and `message`, which is valid for the call only, say
+    // why. What came before can be fetched.
+    void (*failed)(void *user_data, koshi_channel *channel, koshi_status status, const char *message);
+} koshi_channel_listener;
+
+// Counts over all channels of a decoder since it was made. Frames are those that were submitted; what is
+// pushed is not counted.
+typedef struct {
+    // Bytes that were filled.
+    uint32_t struct_size;
+    // Channels that exist now.
+    uint32_t num_channels;
+    // Frames that are queued now.
+    uint64_t queued_frames;
+    // Batches that were searched.
+    uint64_t batches;
+    // Frames that were searched.
+    uint64_t frames;
+    // Submits that were answered KOSHI_E_FULL.
+    uint64_t rejected;
+    // Utterances that were cancelled.
+    uint64_t cancelled;
+    // Mean number of channels in a batch; 0 before the first.
+    double mean_batch;
+    // Seconds in which batches were searched.
+    double seconds;
+    // Frames searched in a second of these; 0 before the first.
+    double frames_per_second;
+    // Seconds from a submit to the end of the batch that searched its last row: for half of all submits no
+    // more than this; 0 before the first. Exact to 5 %, as the next three.
+    double latency_p50;
+    // The same for 90 of 100 submits.
+    double latency_p90;
+    // The same for 99 of 100.
+    double latency_p99;
+    // The longest.
+    double latency_max;
+} koshi_metrics;
 
 // Figures of a lattice.
 typedef struct {
@@ -1349,7 +1416,7 @@ koshi_status koshi_decoder_free(koshi_decoder *decoder);
 // Makes a channel of `decoder` in *channel. KOSHI_E_LIMIT when max_channels exist.
 koshi_status koshi_channel_new(const koshi_decoder *decoder, koshi_channel **channel, koshi_error **err);
 
-// Begins a new utterance, from any state. Results of the one before are gone.
+// Begins a new utterance, from any state. Results of the one before are gone, and what is queued with them.
 koshi_status koshi_channel_begin(koshi_channel *channel, koshi_error **err);
 
 // Searches `frames` rows of `dim` log-likelihoods, `stride` elements apart, before it returns. However
@@ -1389,12 +1456,14 @@ koshi_status koshi_channel_advance(koshi_channel *channel,
                                    uint64_t *frames_decoded,
                                    koshi_error **err);
 
-// No more rows will come. Results can be fetched until the next begin.
+// No more rows will come. Results can be fetched until the next begin. Behind rows that are queued: returns
+// at once then, koshi_channel_wait returns when it is done, and results meanwhile are those of what is
+// searched. So does a channel with a listener, which is told.
 koshi_status koshi_channel_finish(koshi_channel *channel, koshi_error **err);
 
 // Stops the utterance before its next frame: pushes, also one that is at work, answer
-// KOSHI_E_CANCELLED until the next begin. May be called at any time from any thread, and never answers
-// KOSHI_E_BUSY.
+// KOSHI_E_CANCELLED until the next begin. What is queued is forgotten at once. May be called at any time
+// from any thread, and never answers KOSHI_E_BUSY.
 koshi_status koshi_channel_cancel(koshi_channel *channel, koshi_error **err);
 
 // Frames searched since begin; -1 for a bad handle or a channel at work.
@@ -1449,8 +1518,62 @@ koshi_status koshi_channel_stats(const koshi_channel *channel,
                                  size_t size,
                                  koshi_error **err);
 
-// Frees `channel`. A call that is at work on it ends first and is not waited for. NULL is fine.
+// Frees `channel`. A call that is at work on it ends first and is not waited for. Rows that are queued are
+// not searched; waits until no callback of a listener runs, unless called from inside one, and none follows.
+// NULL is fine.
 koshi_status koshi_channel_free(koshi_channel *channel);
+
+// Copies `frames` rows, as for koshi_channel_push, to the end of the channel's queue and returns. A
+// thread of the decoder's searches what is queued: the channels that have waited longest first, num_lanes
+// of them in a batch, of each at most chunk_frames rows. Results are those of koshi_channel_push, bit for
+// bit. May be called at any time from any thread; rows of several threads lie in the order of the calls.
+// KOSHI_E_FULL if the rows do not all fit in the queue: none is taken then, try again later. KOSHI_E_LIMIT
+// if there are more than queue_frames. KOSHI_E_SHAPE and KOSHI_E_STATE as for koshi_channel_push. What the
+// utterance has failed with is answered until the next begin, also KOSHI_E_SCORES and the like, which are
+// only found in the search. While rows are queued koshi_channel_push, _push_device and _advance and
+// koshi_decoder_advance answer KOSHI_E_BUSY; koshi_channel_begin forgets the rows.
+koshi_status koshi_channel_submit(koshi_channel *channel,
+                                  const float *rows,
+                                  size_t frames,
+                                  size_t dim,
+                                  size_t stride,
+                                  koshi_error **err);
+
+// Lets the decoder's thread pull from `decodable` all frames that it has ready, in turn with the other
+// channels. Returns at once; call it again, with the same decodable, whenever more frames are ready:
+// num_frames_ready is asked after each such call and after each batch that the channel was in, and at
+// koshi_channel_finish. Frame numbers count from begin. Callbacks run on the decoder's thread; calls on
+// the channel wait meanwhile, or answer KOSHI_E_BUSY where they come from the callback itself. A callback
+// that fails ends the utterance with KOSHI_E_CALLBACK, a decodable that another call uses with KOSHI_E_BUSY,
+// one that was freed before the utterance was finished, cancelled or begun anew with KOSHI_E_HANDLE; its
+// data is dropped when the utterance has ended. Otherwise as koshi_channel_submit.
+koshi_status koshi_channel_submit_decodable(koshi_channel *channel,
+                                            koshi_decodable *decodable,
+                                            koshi_error **err);
+
+// Waits until all that is queued is searched, the utterance finished if koshi_channel_finish was called,
+// and the listener told. KOSHI_OK_PARTIAL if that takes longer than `timeout` seconds; 0 asks without
+// waiting, a negative one waits without bound. What the utterance has failed with is answered until the
+// next begin: KOSHI_E_SCORES, KOSHI_E_CANCELLED and so on. KOSHI_E_BUSY from within a callback that the
+// decoder's thread runs; KOSHI_E_HANDLE if the channel is freed meanwhile. Any number of threads may wait
+// while others use the channel.
+koshi_status koshi_channel_wait(koshi_channel *channel, double timeout, koshi_error **err);
+
+// Tells `listener`, which is copied, in place of the one set before; NULL: nobody. `drop` runs once when
+// `user_data` is no longer used, also when this call fails. May be called at any time from any thread;
+// returns when no callback of the one set before runs any more and its data is dropped, or from inside a
+// callback at once, and no further one follows. koshi_channel_free does the same.
+koshi_status koshi_channel_set_listener(koshi_channel *channel,
+                                        const koshi_channel_listener *listener,
+                                        void *user_data,
+                                        koshi_drop_fn drop,
+                                        koshi_error **err);
+
+// Counts of the queues of `decoder`, in *metrics of `size` bytes. Costs other calls nothing.
+koshi_status koshi_decoder_metrics(const koshi_decoder *decoder,
+                                   koshi_metrics *metrics,
+                                   size_t size,
+                                   koshi_error **err);
 
 // The path's output labels (words) that are not epsilon, and their number in *len, which may be
 // NULL. NULL and 0 for a bad handle. The array lives as long as the path.

@@ -145,6 +145,34 @@ impl Error {
         }
     }
 
+    /// The same error once more, for another call that it answers too.
+    pub fn repeat(&self) -> Error {
+        match self {
+            Error::Argument(text) => Error::Argument(text.clone()),
+            Error::Handle(text) => Error::Handle(text.clone()),
+            Error::Busy(text) => Error::Busy(text.clone()),
+            Error::State(text) => Error::State(text.clone()),
+            Error::Config(text) => Error::Config(text.clone()),
+            Error::Unsupported(text) => Error::Unsupported(text.clone()),
+            Error::Io { what, source } => Error::io(what, std::io::Error::new(source.kind(), source.to_string())),
+            Error::Format { name, offset, message } => Error::format(name, *offset, message),
+            Error::Graph(text) => Error::Graph(text.clone()),
+            Error::Shape(text) => Error::Shape(text.clone()),
+            Error::Scores { frame, column, value } => Error::Scores { frame: *frame, column: *column, value: *value },
+            Error::NoTokens { frame } => Error::NoTokens { frame: *frame },
+            Error::Full(text) => Error::Full(text.clone()),
+            Error::Limit(text) => Error::Limit(text.clone()),
+            Error::Capacity { frame, what, capacity } => Error::Capacity { frame: *frame, what, capacity: *capacity },
+            Error::NoMemory { what, asked } => Error::NoMemory { what: what.clone(), asked: *asked },
+            Error::NoDevice(text) => Error::NoDevice(text.clone()),
+            Error::Device(text) => Error::Device(text.clone()),
+            Error::Callback { what, status } => Error::Callback { what: what.clone(), status: *status },
+            Error::Cancelled => Error::Cancelled,
+            Error::Internal(text) => Error::Internal(text.clone()),
+            Error::Context { what, source } => source.repeat().context(what),
+        }
+    }
+
     /// The message with all its causes, on one line.
     pub fn chain(&self) -> String {
         let mut line = self.to_string();
@@ -163,6 +191,22 @@ pub fn try_reserve<T>(vec: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
         what: what.to_string(),
         asked: (vec.len().saturating_add(more) as u64).saturating_mul(size_of::<T>() as u64),
     })
+}
+
+/// `value` in memory of its own, or the report of how much was asked for.
+pub fn try_box<T>(value: T, what: &str) -> Result<Box<T>> {
+    let layout = std::alloc::Layout::new::<T>();
+    assert!(layout.size() > 0, "nothing needs no memory");
+    // SAFETY: the size is not 0.
+    let place = unsafe { std::alloc::alloc(layout) }.cast::<T>();
+    if place.is_null() {
+        return Err(Error::NoMemory { what: what.to_string(), asked: layout.size() as u64 });
+    }
+    // SAFETY: the place is there, of the layout that a box of this type has, and nobody else's.
+    unsafe {
+        place.write(value);
+        Ok(Box::from_raw(place))
+    }
 }
 
 /// A copy of `source`, or the report of how much was asked for.

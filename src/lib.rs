@@ -11,6 +11,7 @@ pub mod cuda;
 pub mod decoder;
 pub mod egs;
 pub mod error;
+mod exclusive;
 pub mod ffi;
 pub mod float_env;
 pub mod graph;

@@ -17,8 +17,8 @@ macro_rules! programs {
 }
 
 programs! {
-    callbacks cases config determinize errors examples header_only lifecycle log paths prompts reproducible threads
-    transducer words
+    callbacks cases config determinize errors examples header_only lifecycle log paths prompts reproducible submit
+    threads transducer words
 }
 
 #[test]

@@ -115,6 +115,32 @@ fn decode_c_prints_the_words() {
 }
 
 #[test]
+fn telephony_decodes_all_calls() {
+    let file = |name: &str| data().join(name).display().to_string();
+    let scores = format!("ark:{}", file("loglikes.ark"));
+    let files = [file("trans.mdl"), file("HCLG.fst"), file("words.txt"), scores];
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    for language in [Language::C99, Language::Cpp17] {
+        let program = Program::compile(&common::root().join("examples/telephony.c"), language);
+        // Twice each of the twelve prompts, once.
+        let out = program.succeed(&[&["--calls", "24", "--seconds", "0"][..], &files].concat());
+        for (at, (key, words)) in expected().iter().chain(&expected()).enumerate() {
+            let said = format!(" call {at} said {}", names(words)).trim_end().to_string();
+            assert!(out.lines().any(|line| line.ends_with(&said)), "{key}: {said} is not in {out}");
+            assert!(out.lines().any(|line| line.contains(&format!(" call {at} ... "))) || words.is_empty(), "{out}");
+        }
+        assert!(out.contains("24 calls for ") && out.contains(" 24 prompts, ") && !out.contains("failed"), "{out}");
+        assert!(out.contains("\n4088 frames in batches of ") && out.contains("\nlatency p50 "), "{out}");
+        let out = program
+            .succeed(&[&["--quiet", "--calls", "3", "--seconds", "0.5", "--packet", "0.05"], &files[..]].concat());
+        assert!(out.starts_with("3 calls for ") && out.lines().count() == 4, "{out}");
+        for wrong in [&["--calls", "0"][..], &["--calls"], &["--what"]] {
+            assert!(!program.run(&[wrong, &files].concat()).status.success());
+        }
+    }
+}
+
+#[test]
 fn lattice_dot_draws_a_lattice() {
     let folder = tempfile::tempdir().unwrap();
     let lattices = folder.path().join("lattices");

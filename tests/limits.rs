@@ -97,4 +97,9 @@ fn options_out_of_range_are_named() {
         refused(DecoderConfig { frame_shift, ..DecoderConfig::default() }, "frame_shift");
     }
     refused(DecoderConfig { max_channels: 0, ..DecoderConfig::default() }, "max_channels");
+    refused(DecoderConfig { queue_frames: 0, ..DecoderConfig::default() }, "queue_frames");
+    refused(DecoderConfig { chunk_frames: 0, ..DecoderConfig::default() }, "chunk_frames");
+    for max_batch_wait in [-0.001, 10.5, f64::NAN, f64::INFINITY] {
+        refused(DecoderConfig { max_batch_wait, ..DecoderConfig::default() }, "max_batch_wait");
+    }
 }

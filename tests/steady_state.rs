@@ -4,10 +4,10 @@ mod common;
 #[path = "support/noting.rs"]
 mod noting;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use common::graph::Rng;
-use koshi::decoder::{BackendChoice, Decoder, DecoderConfig};
+use koshi::decoder::{BackendChoice, Channel, Decoder, DecoderConfig, Listener, SharedChannel};
 use koshi::graph::{Columns, Graph};
 use koshi::search::{Rows, SearchConfig, SearchStats};
 
@@ -32,13 +32,7 @@ fn nor_does_it_on_the_gpu() {
 
 /// What a channel takes of the allocator each time that it decodes an utterance.
 fn passes(backend: BackendChoice, frames: usize, count: usize) -> (SearchStats, Vec<u64>) {
-    let rng = &mut Rng(5);
-    let (graph, rows, dim) = rng.busy();
-    let graph = Arc::new(Graph::from_source(&graph, Columns::Labels).unwrap());
-    let search = SearchConfig { beam: 9.0, lattice_beam: 6.0, max_active: 800, ..SearchConfig::default() };
-    let config = DecoderConfig { search, num_threads: 1, num_lanes: 1, backend, ..DecoderConfig::default() };
-    let decoder = Decoder::new(graph, config).unwrap();
-    let mut channel = decoder.new_channel().unwrap();
+    let (mut channel, rows, dim) = channel(backend);
     let rows = Rows::dense(&rows, dim).unwrap().slice(0, frames);
     let mut taken = Vec::new();
     for _ in 0..count {
@@ -48,4 +42,67 @@ fn passes(backend: BackendChoice, frames: usize, count: usize) -> (SearchStats, 
         taken.push(noting::count() - before);
     }
     (channel.stats().unwrap(), taken)
+}
+
+/// A channel, and rows of `dim` columns that give it work.
+fn channel(backend: BackendChoice) -> (Channel, Vec<f32>, usize) {
+    let (graph, rows, dim) = Rng(5).busy();
+    let graph = Arc::new(Graph::from_source(&graph, Columns::Labels).unwrap());
+    let search = SearchConfig { beam: 9.0, lattice_beam: 6.0, max_active: 800, ..SearchConfig::default() };
+    let config = DecoderConfig { search, num_threads: 1, num_lanes: 1, backend, ..DecoderConfig::default() };
+    (Decoder::new(graph, config).unwrap().new_channel().unwrap(), rows, dim)
+}
+
+/// Notes what the scheduler's thread has taken of the allocator by the end of each utterance.
+struct AtEnds(Mutex<Vec<u64>>);
+
+impl Listener for AtEnds {
+    fn wants_partial(&self) -> bool {
+        false
+    }
+    fn partial(&self) {}
+    fn endpoint(&self) {}
+    fn finished(&self) {
+        self.0.lock().unwrap().push(noting::count());
+    }
+    fn failed(&self, error: &koshi::Error) {
+        panic!("{error}");
+    }
+}
+
+/// Queued rows: neither the thread that submits nor the one that searches takes memory once an utterance like
+/// this one has passed.
+fn queued(backend: BackendChoice, frames: usize, count: usize) {
+    let (channel, rows, dim) = channel(backend);
+    let line = SharedChannel::new(channel).unwrap();
+    let ends = Arc::new(AtEnds(Mutex::new(Vec::with_capacity(count))));
+    line.set_listener(Some(Arc::clone(&ends) as Arc<dyn Listener>)).unwrap();
+    let rows = Rows::dense(&rows, dim).unwrap();
+    let mut submits = Vec::new();
+    for _ in 0..count {
+        line.begin().unwrap();
+        for at in (0..frames).step_by(10) {
+            let before = noting::count();
+            line.submit(rows.slice(at, 10)).unwrap();
+            submits.push(noting::count() - before);
+            line.wait(None).unwrap();
+        }
+        line.finish().unwrap();
+        line.wait(None).unwrap();
+    }
+    let last = &submits[submits.len() - frames / 10..];
+    assert!(last[0] > 0 && last[4..].iter().all(|taken| *taken == 0), "{submits:?}");
+    let ends = ends.0.lock().unwrap();
+    assert!(ends[0] > 10 && ends[count - 1] == ends[count - 2], "{ends:?}");
+}
+
+#[test]
+fn queued_rows_take_no_memory() {
+    queued(BackendChoice::Cpu, 400, 4);
+}
+
+#[test]
+fn nor_do_they_on_the_gpu() {
+    common::gpu();
+    queued(BackendChoice::Cuda, 130, 7);
 }

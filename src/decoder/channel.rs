@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use crate::cuda::DeviceRows;
 use crate::error::{Error, Result, try_reserve};
@@ -13,6 +14,8 @@ use super::Decoder;
 use super::backend::BackendChannel;
 use super::decodable::Decodable;
 use super::growing::Growing;
+use super::metrics::Metrics;
+use super::row_queue::RowQueue;
 
 /// Where a channel stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,14 +59,35 @@ impl Failure {
     }
 }
 
+/// What is asked of a channel without exclusive use of it.
+#[derive(Debug, Default)]
+struct Flags {
+    cancelled: AtomicBool,
+    /// The decoder no longer counts it.
+    left: AtomicBool,
+}
+
+impl Flags {
+    fn leave(&self, decoder: &Decoder) {
+        if !self.left.swap(true, Ordering::Relaxed) {
+            decoder.channel_closed();
+        }
+    }
+}
+
 /// Sets a channel's cancel flag from any thread, without exclusive use of the channel.
 #[derive(Clone, Debug)]
-pub struct Canceller(Arc<AtomicBool>);
+pub struct Canceller(Arc<Flags>);
 
 impl Canceller {
     /// The channel stops before its next frame; pushes answer [`Error::Cancelled`] until `begin`.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Makes room for another channel, although this one still exists: nobody can use it any more.
+    pub(super) fn leave(&self, decoder: &Decoder) {
+        self.0.leave(decoder);
     }
 }
 
@@ -74,7 +98,7 @@ pub struct Channel {
     lane: BackendChannel,
     state: ChannelState,
     failure: Option<Failure>,
-    cancelled: Arc<AtomicBool>,
+    flags: Arc<Flags>,
     /// A row on its way from a decodable.
     row: Vec<f32>,
     growing: Option<Growing>,
@@ -82,8 +106,8 @@ pub struct Channel {
 
 impl Channel {
     pub(super) fn new(decoder: Arc<Decoder>, lane: BackendChannel) -> Channel {
-        let cancelled = Arc::new(AtomicBool::new(false));
-        Channel { decoder, lane, state: ChannelState::New, failure: None, cancelled, row: Vec::new(), growing: None }
+        let (state, flags) = (ChannelState::New, Arc::default());
+        Channel { decoder, lane, state, failure: None, flags, row: Vec::new(), growing: None }
     }
 
     /// The decoder that made the channel.
@@ -98,14 +122,14 @@ impl Channel {
 
     /// Something to cancel the channel with while it is at work.
     pub fn canceller(&self) -> Canceller {
-        Canceller(Arc::clone(&self.cancelled))
+        Canceller(Arc::clone(&self.flags))
     }
 
     /// A new utterance, from any state; results of the last one are gone.
     pub fn begin(&mut self) -> Result<()> {
         self.state = ChannelState::New;
         self.failure = None;
-        self.cancelled.store(false, Ordering::Relaxed);
+        self.flags.cancelled.store(false, Ordering::Relaxed);
         if let Some(growing) = &mut self.growing {
             growing.clear();
         }
@@ -121,7 +145,7 @@ impl Channel {
             ChannelState::Finished => return Err(Error::State("the channel is finished".into())),
             ChannelState::Open => {}
         }
-        if self.cancelled.load(Ordering::Relaxed) {
+        if self.flags.cancelled.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
         }
         self.failure.map_or(Ok(()), |failure| Err(failure.error()))
@@ -135,7 +159,7 @@ impl Channel {
     }
 
     pub(super) fn work<'a>(&'a mut self, rows: Rows<'a>) -> LaneWork<'a, BackendChannel> {
-        LaneWork::new(&mut self.lane, rows, &self.cancelled)
+        LaneWork::new(&mut self.lane, rows, &self.flags.cancelled)
     }
 
     /// Remembers a failure that lasts.
@@ -177,7 +201,7 @@ impl Channel {
         }
         let decoder = Arc::clone(&self.decoder);
         // SAFETY: the caller's promise.
-        let result = unsafe { decoder.backend.push_device(&mut self.lane, rows, &self.cancelled) };
+        let result = unsafe { decoder.backend.push_device(&mut self.lane, rows, &self.flags.cancelled) };
         self.note(&result);
         result
     }
@@ -215,6 +239,33 @@ impl Channel {
         Ok(done)
     }
 
+    /// Adds rows that `decodable` has ready to `rows`, at most `most`, and answers whether there were any.
+    /// They follow those that were searched.
+    pub(super) fn pull_queued(
+        &self,
+        decodable: &mut dyn Decodable,
+        most: usize,
+        rows: &mut RowQueue,
+        metrics: &Arc<Metrics>,
+    ) -> Result<bool> {
+        let first = self.num_frames();
+        // What the columns of a row depend on has to be searched before.
+        let most = if decodable.fills_whole_rows() { most as u64 } else { 1 };
+        let count = decodable.num_frames_ready()?.saturating_sub(first).min(most);
+        if count == 0 {
+            return Ok(false);
+        }
+        let dim = decodable.num_columns()?;
+        self.decoder.graph().check_width(dim)?;
+        let (since, lane) = (Instant::now(), self.lane.lane());
+        for frame in first..first + count {
+            rows.append_row(dim, since, metrics, |row| {
+                decodable.fill_row(frame, &|needed| lane.mark_columns(needed), row)
+            })?;
+        }
+        Ok(true)
+    }
+
     /// No more rows will come. The lattice and best path then stand until the next `begin`.
     pub fn finish(&mut self) -> Result<()> {
         self.check_begun()?;
@@ -224,7 +275,7 @@ impl Channel {
 
     /// Makes pushes answer [`Error::Cancelled`] until the next `begin`.
     pub fn cancel(&self) {
-        self.cancelled.store(true, Ordering::Relaxed);
+        self.flags.cancelled.store(true, Ordering::Relaxed);
     }
 
     /// Frames searched since `begin`.
@@ -351,6 +402,6 @@ impl Channel {
 
 impl Drop for Channel {
     fn drop(&mut self) {
-        self.decoder.channel_closed();
+        self.flags.leave(&self.decoder);
     }
 }

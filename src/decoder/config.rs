@@ -31,6 +31,14 @@ pub struct DecoderConfig {
     pub max_channels: u32,
     /// Seconds from one row to the next, subsampling included. Finite, above 0.
     pub frame_shift: f64,
+    /// Frames that the queue of a channel holds. At least 1.
+    pub queue_frames: u32,
+    /// Most frames of one channel in a batch of queued rows: how long a channel with many may hold up the
+    /// others. At least 1. Results do not depend on it.
+    pub chunk_frames: u32,
+    /// Seconds that a batch of queued rows waits for more channels once there is one, while there are fewer
+    /// than lanes. 0 to 10.
+    pub max_batch_wait: f64,
 }
 
 impl Default for DecoderConfig {
@@ -44,6 +52,9 @@ impl Default for DecoderConfig {
             num_threads: threads.min(DecoderConfig::MOST_THREADS),
             max_channels: u32::MAX,
             frame_shift: 0.01,
+            queue_frames: 4096,
+            chunk_frames: 32,
+            max_batch_wait: 0.0,
         }
     }
 }
@@ -64,8 +75,21 @@ impl DecoderConfig {
                 return Err(Error::Config(format!("{name} is {value}; it must be 1 to {most}")));
             }
         }
-        if self.max_channels == 0 {
-            return Err(Error::Config("max_channels is 0; it must be at least 1".into()));
+        let at_least_1 = [
+            ("max_channels", self.max_channels),
+            ("queue_frames", self.queue_frames),
+            ("chunk_frames", self.chunk_frames),
+        ];
+        for (name, value) in at_least_1 {
+            if value == 0 {
+                return Err(Error::Config(format!("{name} is 0; it must be at least 1")));
+            }
+        }
+        if !(0.0..=10.0).contains(&self.max_batch_wait) {
+            return Err(Error::Config(format!(
+                "max_batch_wait is {}; it must be 0 to 10 seconds",
+                self.max_batch_wait
+            )));
         }
         if !(self.frame_shift.is_finite() && self.frame_shift > 0.0) {
             return Err(Error::Config(format!("frame_shift is {}; it must be finite and above 0", self.frame_shift)));

@@ -11,9 +11,20 @@ pub trait Decodable {
     fn num_frames_ready(&mut self) -> Result<u64>;
     /// Whether `frame` is the last of the utterance.
     fn is_last_frame(&mut self, frame: u64) -> Result<bool>;
+    /// Whether rows can be filled before those in front of them are searched: [`Decodable::fill_row`]
+    /// does not ask `needed` then.
+    fn fills_whole_rows(&self) -> bool {
+        false
+    }
     /// Fills `row` for `frame`. `needed` sets the entries that will be read of the slice it is
     /// given; the others may be left as they are, at `-inf`.
     fn fill_row(&mut self, frame: u64, needed: &dyn Fn(&mut [bool]), row: &mut [f32]) -> Result<()>;
+}
+
+/// A decodable that the decoder's scheduler asks, whenever it is a channel's turn.
+pub trait Source: Send + Sync {
+    /// Runs `body` with the decodable, for it alone.
+    fn with(&self, body: &mut dyn FnMut(&mut dyn Decodable) -> Result<()>) -> Result<()>;
 }
 
 /// A matrix in memory as a decodable.
@@ -40,6 +51,10 @@ impl Decodable for MatrixDecodable<'_> {
 
     fn is_last_frame(&mut self, frame: u64) -> Result<bool> {
         Ok(frame + 1 == self.rows.frames() as u64)
+    }
+
+    fn fills_whole_rows(&self) -> bool {
+        true
     }
 
     fn fill_row(&mut self, frame: u64, _needed: &dyn Fn(&mut [bool]), row: &mut [f32]) -> Result<()> {

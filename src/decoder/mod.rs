@@ -1,10 +1,22 @@
 //! What a caller holds: a decoder over one graph, its channels, and where scores come from.
+//!
+//! A [`Channel`] searches what is pushed on the caller's thread. A [`SharedChannel`] has a queue besides
+//! (`queue`, `row_queue`), which the decoder's own thread (`scheduler`) searches in batches of those that are
+//! `ready`; a `listener` is told, and `metrics` count. `sync` names the locks under which this is tested.
 
 mod backend;
 mod channel;
 mod config;
 mod decodable;
 mod growing;
+mod listener;
+mod metrics;
+mod queue;
+mod ready;
+mod row_queue;
+mod scheduler;
+mod shared;
+mod sync;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,10 +26,14 @@ use crate::graph::Graph;
 use crate::search::Rows;
 
 use backend::Backend;
+use scheduler::Scheduler;
 
 pub use channel::{Canceller, Channel, ChannelState};
 pub use config::{BackendChoice, DecoderConfig};
-pub use decodable::{Decodable, MatrixDecodable};
+pub use decodable::{Decodable, MatrixDecodable, Source};
+pub use listener::Listener;
+pub use metrics::DecoderMetrics;
+pub use shared::{Reading, SharedChannel, Turn, Writing};
 
 /// A graph, options, and the lanes that search it. Shared by its channels and threads.
 #[derive(Debug)]
@@ -27,6 +43,7 @@ pub struct Decoder {
     backend: Backend,
     why_not_gpu: String,
     open_channels: AtomicU32,
+    scheduler: Scheduler,
 }
 
 /// Rows for one channel of a batch.
@@ -53,7 +70,8 @@ impl Decoder {
     pub fn new(graph: Arc<Graph>, config: DecoderConfig) -> Result<Arc<Decoder>> {
         config.check()?;
         let (backend, why_not_gpu) = Backend::new(&graph, &config)?;
-        Ok(Arc::new(Decoder { graph, config, backend, why_not_gpu, open_channels: AtomicU32::new(0) }))
+        let (open_channels, scheduler) = (AtomicU32::new(0), Scheduler::new()?);
+        Ok(Arc::new(Decoder { graph, config, backend, why_not_gpu, open_channels, scheduler }))
     }
 
     /// The graph.
@@ -105,6 +123,11 @@ impl Decoder {
                 Err(error)
             }
         }
+    }
+
+    /// What its queues have done since it was made.
+    pub fn metrics(&self) -> DecoderMetrics {
+        self.scheduler.metrics.snapshot(u64::from(self.num_channels()))
     }
 
     fn channel_closed(&self) {

@@ -8,18 +8,20 @@ use super::config::{self, Grows};
 use super::decodable::{koshi_decodable, rows};
 use super::decoder::koshi_decoder;
 use super::error::{koshi_error, koshi_status};
-use super::exclusive::Exclusive;
 use super::guard;
 use super::lattice::koshi_lattice;
 use super::path::koshi_path;
 use super::registry::{self, Kind, Opaque};
 use crate::cuda::DeviceRows;
-use crate::decoder::{Canceller, Channel};
+use crate::decoder::SharedChannel;
 use crate::error::Result;
 use crate::lattice::Lattice;
 
 /// One utterance at a time: new, then open from koshi_channel_begin to koshi_channel_finish, then
-/// finished until the next begin. Cheap when idle. One call at a time may change it.
+/// finished until the next begin. Cheap when idle. One call at a time may change it. Rows are searched by
+/// the thread that pushes them (koshi_channel_push, koshi_channel_advance), or queued and searched by a thread
+/// of the decoder's (koshi_channel_submit); calls on the channel then wait for a batch that it is in, and see
+/// it as it is after the last one.
 pub struct koshi_channel {
     _opaque: (),
 }
@@ -31,9 +33,13 @@ impl Opaque for koshi_channel {
 
 /// What a `koshi_channel` stands for.
 pub struct ChannelObject {
-    pub(super) channel: Exclusive<Channel>,
-    /// Works while the channel is in use.
-    canceller: Canceller,
+    pub(super) channel: Arc<SharedChannel>,
+}
+
+impl Drop for ChannelObject {
+    fn drop(&mut self) {
+        self.channel.close();
+    }
 }
 
 /// Counts of a channel since koshi_channel_begin. They are of the channel alone, whatever its
@@ -99,17 +105,16 @@ pub unsafe extern "C" fn koshi_channel_new(
         let decoder = registry::get(decoder, "decoder")?;
         // SAFETY: the header's promise on results.
         let out = unsafe { arg::out(channel, "channel") }?;
-        let made = decoder.decoder.new_channel()?;
-        let canceller = made.canceller();
-        out.set(registry::insert(ChannelObject { channel: Exclusive::new("koshi_channel", made), canceller })?);
+        let channel = SharedChannel::new(decoder.decoder.new_channel()?)?;
+        out.set(registry::insert(ChannelObject { channel })?);
         Ok(())
     })
 }
 
-/// Begins a new utterance, from any state. Results of the one before are gone.
+/// Begins a new utterance, from any state. Results of the one before are gone, and what is queued with them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_channel_begin(channel: *mut koshi_channel, err: *mut *mut koshi_error) -> koshi_status {
-    guard::call(err, || object(channel)?.channel.write()?.begin())
+    guard::call(err, || object(channel)?.channel.begin())
 }
 
 /// Searches `frames` rows of `dim` log-likelihoods, `stride` elements apart, before it returns. However
@@ -132,7 +137,7 @@ pub unsafe extern "C" fn koshi_channel_push(
         let object = object(channel)?;
         // SAFETY: the header's promise on rows.
         let rows = unsafe { self::rows(rows, frames, dim, stride) }?;
-        object.channel.write()?.push(rows)
+        object.channel.write_unqueued()?.push(rows)
     })
 }
 
@@ -154,7 +159,7 @@ pub unsafe extern "C" fn koshi_channel_push_device(
     guard::call(err, || {
         let rows = DeviceRows { at: rows, frames, dim, stride, stream: stream as usize };
         // SAFETY: the header's promise on rows and streams.
-        unsafe { object(channel)?.channel.write()?.push_device(rows) }
+        unsafe { object(channel)?.channel.write_unqueued()?.push_device(rows) }
     })
 }
 
@@ -174,7 +179,7 @@ pub unsafe extern "C" fn koshi_channel_advance(
         let (object, scores) = (object(channel)?, registry::get(decodable, "decodable")?);
         // SAFETY: the header's promise on results.
         let out = unsafe { arg::out_optional(frames_decoded, "frames_decoded") }?;
-        let mut channel = object.channel.write()?;
+        let mut channel = object.channel.write_unqueued()?;
         let most = u64::try_from(max_frames).ok();
         let done = scores.with(|decodable| channel.advance(decodable, most))?;
         if let Some(out) = out {
@@ -184,19 +189,21 @@ pub unsafe extern "C" fn koshi_channel_advance(
     })
 }
 
-/// No more rows will come. Results can be fetched until the next begin.
+/// No more rows will come. Results can be fetched until the next begin. Behind rows that are queued: returns
+/// at once then, koshi_channel_wait returns when it is done, and results meanwhile are those of what is
+/// searched. So does a channel with a listener, which is told.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_channel_finish(channel: *mut koshi_channel, err: *mut *mut koshi_error) -> koshi_status {
-    guard::call(err, || object(channel)?.channel.write()?.finish())
+    guard::call(err, || object(channel)?.channel.finish())
 }
 
 /// Stops the utterance before its next frame: pushes, also one that is at work, answer
-/// KOSHI_E_CANCELLED until the next begin. May be called at any time from any thread, and never answers
-/// KOSHI_E_BUSY.
+/// KOSHI_E_CANCELLED until the next begin. What is queued is forgotten at once. May be called at any time
+/// from any thread, and never answers KOSHI_E_BUSY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_channel_cancel(channel: *mut koshi_channel, err: *mut *mut koshi_error) -> koshi_status {
     guard::call(err, || {
-        object(channel)?.canceller.cancel();
+        object(channel)?.channel.cancel();
         Ok(())
     })
 }
@@ -347,8 +354,16 @@ pub unsafe extern "C" fn koshi_channel_stats(
     })
 }
 
-/// Frees `channel`. A call that is at work on it ends first and is not waited for. NULL is fine.
+/// Frees `channel`. A call that is at work on it ends first and is not waited for. Rows that are queued are
+/// not searched; waits until no callback of a listener runs, unless called from inside one, and none follows.
+/// NULL is fine.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_channel_free(channel: *mut koshi_channel) -> koshi_status {
-    guard::free(|| registry::free(channel, "channel"))
+    guard::free(|| {
+        let object = registry::free(channel, "channel")?;
+        if let Some(object) = &object {
+            object.channel.close();
+        }
+        Ok(object)
+    })
 }

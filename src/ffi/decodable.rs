@@ -6,11 +6,11 @@ use super::arg;
 use super::callback::{Gate, UserData, koshi_drop_fn, outside};
 use super::config::{self, Grows};
 use super::error::{callback_result, koshi_error, koshi_status};
-use super::exclusive::Exclusive;
 use super::guard;
 use super::registry::{self, Kind, Opaque};
-use crate::decoder::Decodable;
+use crate::decoder::{Decodable, Source};
 use crate::error::{Error, Result};
+use crate::exclusive::Exclusive;
 use crate::search::Rows;
 
 /// A source of log-likelihoods for koshi_channel_advance. One call at a time may use it.
@@ -73,18 +73,19 @@ unsafe impl Grows for koshi_decodable_ops {
 
 /// What a `koshi_decodable` stands for.
 pub struct Scores {
-    source: Exclusive<Source>,
+    source: Exclusive<Scored>,
     /// Closed by the free function, which waits for whoever is inside.
     gate: Gate,
 }
 
-enum Source {
+/// Where the scores come from.
+enum Scored {
     Matrix(Matrix),
     Callbacks(Callbacks),
 }
 
 impl Scores {
-    fn new(source: Source) -> Scores {
+    fn new(source: Scored) -> Scores {
         Scores { source: Exclusive::new("koshi_decodable", source), gate: Gate::default() }
     }
 
@@ -93,9 +94,15 @@ impl Scores {
         let mut source = self.source.write()?;
         let _inside = self.gate.enter().ok_or_else(freed)?;
         match &mut *source {
-            Source::Matrix(matrix) => body(&mut Gated { inner: matrix, gate: &self.gate }),
-            Source::Callbacks(callbacks) => body(&mut Gated { inner: callbacks, gate: &self.gate }),
+            Scored::Matrix(matrix) => body(&mut Gated { inner: matrix, gate: &self.gate }),
+            Scored::Callbacks(callbacks) => body(&mut Gated { inner: callbacks, gate: &self.gate }),
         }
+    }
+}
+
+impl Source for Scores {
+    fn with(&self, body: &mut dyn FnMut(&mut dyn Decodable) -> Result<()>) -> Result<()> {
+        Scores::with(self, body)
     }
 }
 
@@ -129,6 +136,10 @@ impl<D: Decodable> Decodable for Gated<'_, D> {
         self.open()?.is_last_frame(frame)
     }
 
+    fn fills_whole_rows(&self) -> bool {
+        self.inner.fills_whole_rows()
+    }
+
     fn fill_row(&mut self, frame: u64, needed: &dyn Fn(&mut [bool]), row: &mut [f32]) -> Result<()> {
         self.open()?.fill_row(frame, needed, row)
     }
@@ -158,6 +169,10 @@ impl Decodable for Matrix {
 
     fn is_last_frame(&mut self, frame: u64) -> Result<bool> {
         Ok(frame.checked_add(1) == Some(self.frames as u64))
+    }
+
+    fn fills_whole_rows(&self) -> bool {
+        true
     }
 
     fn fill_row(&mut self, frame: u64, _: &dyn Fn(&mut [bool]), row: &mut [f32]) -> Result<()> {
@@ -239,6 +254,10 @@ impl Decodable for Callbacks {
         Ok(answer != 0)
     }
 
+    fn fills_whole_rows(&self) -> bool {
+        self.frame_log_likelihoods.is_some()
+    }
+
     fn fill_row(&mut self, frame: u64, needed: &dyn Fn(&mut [bool]), row: &mut [f32]) -> Result<()> {
         let Some(function) = self.frame_log_likelihoods else {
             return self.fill_needed(frame as i64, needed, row);
@@ -279,7 +298,7 @@ pub unsafe extern "C" fn koshi_decodable_from_matrix(
         let out = unsafe { arg::out(decodable, "decodable") }?;
         // SAFETY: the header's promise on rows; looked at here only to check shape and alignment.
         unsafe { self::rows(rows, frames, dim, stride) }?;
-        out.set(registry::insert(Scores::new(Source::Matrix(Matrix { rows, frames, dim, stride })))?);
+        out.set(registry::insert(Scores::new(Scored::Matrix(Matrix { rows, frames, dim, stride })))?);
         Ok(())
     })
 }
@@ -298,7 +317,7 @@ pub unsafe extern "C" fn koshi_decodable_new(
         let user_data = UserData::new(user_data, drop);
         // SAFETY: the header's promises on results and structs.
         let (out, ops) = unsafe { (arg::out(decodable, "decodable")?, config::read(ops, "ops")?) };
-        out.set(registry::insert(Scores::new(Source::Callbacks(Callbacks::new(&ops, user_data)?)))?);
+        out.set(registry::insert(Scores::new(Scored::Callbacks(Callbacks::new(&ops, user_data)?)))?);
         Ok(())
     })
 }

@@ -193,7 +193,7 @@ fn advance(decoder: &Arc<Decoder>, items: &arg::Items<koshi_decoder_item>) -> Re
     try_reserve(&mut uses, jobs.len(), what)?;
     try_reserve(&mut places, jobs.len(), what)?;
     for (at, object, rows) in &jobs {
-        match object.channel.write() {
+        match object.channel.write_unqueued() {
             Ok(channel) => {
                 uses.push((channel, *rows));
                 places.push(*at);

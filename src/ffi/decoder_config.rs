@@ -67,6 +67,14 @@ pub struct koshi_decoder_config {
     pub link_capacity: u64,
     /// Most bytes that tokens, links and trace of a channel may take; 0 for no bound. Default 0.
     pub memory_limit: u64,
+    /// Frames that the queue of a channel holds (koshi_channel_submit). At least 1. Default 4096.
+    pub queue_frames: u32,
+    /// Most frames of one channel in a batch of queued rows: how long a channel with many may hold up the
+    /// others. Results do not depend on it. At least 1. Default 32.
+    pub chunk_frames: u32,
+    /// Seconds that a batch of queued rows waits for more channels once there is one, while there are fewer
+    /// than num_lanes. 0 to 10. Default 0.
+    pub max_batch_wait: f64,
 }
 
 // SAFETY: Pod says that there is no padding and that any bytes will do.
@@ -103,6 +111,9 @@ unsafe impl Grows for koshi_decoder_config {
             token_capacity: bound(search.token_capacity),
             link_capacity: bound(search.link_capacity),
             memory_limit: bound(search.memory_limit),
+            queue_frames: config.queue_frames,
+            chunk_frames: config.chunk_frames,
+            max_batch_wait: config.max_batch_wait,
         }
     }
 }
@@ -139,6 +150,9 @@ impl koshi_decoder_config {
             num_threads: self.num_threads,
             max_channels: if self.max_channels == 0 { u32::MAX } else { self.max_channels },
             frame_shift: self.frame_shift,
+            queue_frames: self.queue_frames,
+            chunk_frames: self.chunk_frames,
+            max_batch_wait: self.max_batch_wait,
         })
     }
 }

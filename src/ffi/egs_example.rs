@@ -7,11 +7,11 @@ use super::arg;
 use super::buffer::koshi_buffer;
 use super::config::{self, Grows};
 use super::error::{koshi_error, koshi_status, ok_or_partial};
-use super::exclusive::Exclusive;
 use super::guard;
 use super::registry::{self, Kind, Opaque};
 use crate::egs::{Cut, Label, Labels, NnetExample, NnetExampleHolder};
 use crate::error::{Error, Result};
+use crate::exclusive::Exclusive;
 use crate::table::{CompressedMatrix, Format, Holder, Input, Matrix, Method, Output};
 
 /// An example for cross-entropy training (Kaldi's NnetExample of nnet2): labelled frames, and features for

@@ -6,13 +6,13 @@ use super::arg;
 use super::egs_discriminative::koshi_degs;
 use super::egs_example::koshi_example;
 use super::error::{koshi_error, koshi_status};
-use super::exclusive::{Exclusive, Turns};
 use super::guard;
 use super::reader::Reader;
 use super::registry::{self, Kind, Opaque};
 use super::writer::Writer;
 use crate::egs::{DiscriminativeNnetExample, DiscriminativeNnetExampleHolder, NnetExample, NnetExampleHolder};
 use crate::error::{Error, Result};
+use crate::exclusive::{Exclusive, Turns};
 use crate::table::{Holder, RandomAccessReader};
 
 /// What a table holds.

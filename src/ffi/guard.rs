@@ -2,7 +2,7 @@
 //! no printing, and results turned into a status.
 //!
 //! A caught panic becomes [`Error::Internal`]. It poisons the handles that the call could
-//! change (see `exclusive`); immutable ones cannot have been left half changed.
+//! change (see `crate::exclusive`); immutable ones cannot have been left half changed.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -7,7 +7,7 @@
 //! * every export runs inside `guard`: nothing unwinds, the floating-point environment is
 //!   the default one and the caller's comes back;
 //! * pointers are turned into Rust values by `arg`, handles by `registry`, growing
-//!   structs by `config`; what only one call at a time may use is `exclusive`;
+//!   structs by `config`; what only one call at a time may use is [`crate::exclusive`];
 //! * a result is written to the caller's memory last, when nothing can fail any more.
 
 // The names are C's. What a pointer must be is said once, at the head of the header.
@@ -17,7 +17,6 @@ mod arg;
 mod batch;
 mod callback;
 mod config;
-mod exclusive;
 mod guard;
 mod registry;
 
@@ -43,6 +42,12 @@ mod decoder_config;
 mod decoder;
 
 mod channel;
+
+mod submit;
+
+mod listener;
+
+mod metrics;
 
 mod path;
 
@@ -124,12 +129,15 @@ pub use self::language_model::*;
 pub use self::lattice::*;
 pub use self::lattice_form::*;
 pub use self::lattice_text::*;
+pub use self::listener::*;
 pub use self::log::*;
 pub use self::matrix::*;
+pub use self::metrics::*;
 pub use self::oracle::*;
 pub use self::path::*;
 pub use self::paths::*;
 pub use self::reader::*;
+pub use self::submit::*;
 pub use self::supervision::*;
 pub use self::symbols::*;
 pub use self::tables::*;

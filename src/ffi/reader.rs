@@ -5,12 +5,12 @@ use std::ptr;
 
 use super::arg;
 use super::error::{koshi_error, koshi_status};
-use super::exclusive::{Exclusive, Turns};
 use super::guard;
 use super::lattice::koshi_lattice;
 use super::matrix::koshi_matrix;
 use super::registry::{self, Kind, Opaque};
 use crate::error::{Error, Result};
+use crate::exclusive::{Exclusive, Turns};
 use crate::lattice::LatticeHolder;
 use crate::table::{Holder, MatrixHolder, SequentialReader};
 

@@ -7,13 +7,13 @@ use super::batch;
 use super::config;
 use super::decodable::rows;
 use super::error::{koshi_error, koshi_status, koshi_status_code};
-use super::exclusive::Exclusive;
 use super::guard;
 use super::hypotheses::koshi_hypotheses;
 use super::registry::{self, Kind, Opaque};
 use super::transducer::{handle, koshi_transducer};
 use super::transducer_config::koshi_transducer_config;
 use crate::error::{Error, Result, try_reserve};
+use crate::exclusive::Exclusive;
 use crate::search::Rows;
 use crate::transducer::{Canceller, Hypotheses, Stream, StreamItem, Transducer, advance};
 

@@ -4,11 +4,11 @@ use std::ffi::c_char;
 
 use super::arg;
 use super::error::{koshi_error, koshi_status};
-use super::exclusive::{Exclusive, Turns};
 use super::guard;
 use super::lattice::koshi_lattice;
 use super::registry::{self, Kind, Opaque};
 use crate::error::{Error, Result};
+use crate::exclusive::{Exclusive, Turns};
 use crate::lattice::LatticeHolder;
 use crate::table::{Holder, Int32VectorHolder, TableWriter};
 

@@ -16,7 +16,7 @@ use super::{Face, Fault, Matrix, Outcome, Pull, Scores, Status, Words, own, with
 pub struct C;
 
 /// The enumerator of a number.
-fn code(status: koshi_status) -> Status {
+pub(super) fn code(status: koshi_status) -> Status {
     use koshi_status_code::*;
     let all = [
         KOSHI_OK,
@@ -47,7 +47,7 @@ fn code(status: koshi_status) -> Status {
 }
 
 /// A call, with the place for its error object.
-fn call(function: impl FnOnce(*mut *mut koshi_error) -> koshi_status) -> Outcome {
+pub(super) fn call(function: impl FnOnce(*mut *mut koshi_error) -> koshi_status) -> Outcome {
     let mut err: *mut koshi_error = ptr::null_mut();
     let status = code(function(&mut err));
     if status as koshi_status >= 0 {
@@ -96,7 +96,7 @@ impl<T> Drop for Handle<T> {
     }
 }
 
-fn handle<T>(pointer: *mut T, free: unsafe extern "C" fn(*mut T) -> koshi_status) -> Handle<T> {
+pub(super) fn handle<T>(pointer: *mut T, free: unsafe extern "C" fn(*mut T) -> koshi_status) -> Handle<T> {
     Handle { pointer, free }
 }
 
@@ -212,6 +212,9 @@ fn config(config: &DecoderConfig) -> koshi_decoder_config {
     ours.token_capacity = bound(config.search.token_capacity);
     ours.link_capacity = bound(config.search.link_capacity);
     ours.memory_limit = bound(config.search.memory_limit);
+    ours.queue_frames = config.queue_frames;
+    ours.chunk_frames = config.chunk_frames;
+    ours.max_batch_wait = config.max_batch_wait;
     ours
 }
 

@@ -5,6 +5,7 @@
 mod c;
 #[path = "../openfst.rs"]
 pub mod openfst;
+pub mod queued;
 mod rust;
 
 use std::cell::Cell;
@@ -19,6 +20,7 @@ pub use c::C;
 pub use koshi::ffi::koshi_status_code as Status;
 use koshi::graph::VecSource;
 use openfst::Form;
+pub use queued::{Ear, Event, Queued};
 pub use rust::Rust;
 
 /// A call that failed: its status, and the message with all causes.

@@ -15,7 +15,7 @@ use super::{Face, Fault, Matrix, Outcome, Pull, Scores, Status, Words, own, with
 pub struct Rust;
 
 /// The status that the C face promises for an error.
-fn status(error: &Error) -> Status {
+pub(super) fn status(error: &Error) -> Status {
     match error.root() {
         Error::Argument(_) => Status::KOSHI_E_ARGUMENT,
         Error::Handle(_) => Status::KOSHI_E_HANDLE,
@@ -41,7 +41,7 @@ fn status(error: &Error) -> Status {
     }
 }
 
-fn fault(error: Error) -> Fault {
+pub(super) fn fault(error: Error) -> Fault {
     Fault { status: status(&error), message: error.chain() }
 }
 
@@ -50,7 +50,7 @@ fn words(path: lattice::Path) -> Words {
     Words { ilabels, olabels, frames, graph_cost, acoustic_cost }
 }
 
-fn rows(matrix: Matrix) -> Outcome<Rows> {
+pub(super) fn rows(matrix: Matrix) -> Outcome<Rows> {
     Rows::new(matrix.data, matrix.frames, matrix.dim, matrix.stride).map_err(fault)
 }
 

@@ -10,7 +10,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::error::{Error, Result};
 
 /// `T` behind a lock that is only ever tried.
-pub(super) struct Exclusive<T> {
+pub(crate) struct Exclusive<T> {
     what: &'static str,
     value: RwLock<T>,
     poisoned: AtomicBool,
@@ -18,17 +18,17 @@ pub(super) struct Exclusive<T> {
 
 impl<T> Exclusive<T> {
     /// `what` is the C type's name, for messages.
-    pub(super) fn new(what: &'static str, value: T) -> Exclusive<T> {
+    pub(crate) fn new(what: &'static str, value: T) -> Exclusive<T> {
         Exclusive { what, value: RwLock::new(value), poisoned: AtomicBool::new(false) }
     }
 
     /// For calls that only look; they may run together.
-    pub(super) fn read(&self) -> Result<Use<'_, RwLockReadGuard<'_, T>>> {
+    pub(crate) fn read(&self) -> Result<Use<'_, RwLockReadGuard<'_, T>>> {
         self.usable(self.value.try_read())
     }
 
     /// For calls that change it.
-    pub(super) fn write(&self) -> Result<Use<'_, RwLockWriteGuard<'_, T>>> {
+    pub(crate) fn write(&self) -> Result<Use<'_, RwLockWriteGuard<'_, T>>> {
         self.usable(self.value.try_write())
     }
 
@@ -43,7 +43,7 @@ impl<T> Exclusive<T> {
 }
 
 /// A use of an [`Exclusive`], for the length of a call.
-pub(super) struct Use<'a, G> {
+pub(crate) struct Use<'a, G> {
     lock: G,
     poisoned: &'a AtomicBool,
     /// Whether a panic (of the host, in Rust) was on its way before this use began.
@@ -74,25 +74,27 @@ impl<G> Drop for Use<'_, G> {
 
 /// Lets a value stand in an [`Exclusive`] that threads may take turns with, but not look at
 /// together (a file or pipe): only exclusive use reaches it.
-pub(super) struct Turns<T>(T);
+pub(crate) struct Turns<T>(T);
 
 // SAFETY: a shared reference to it gives no access to the value.
 unsafe impl<T: Send> Sync for Turns<T> {}
 
 impl<T> Turns<T> {
-    pub(super) fn new(value: T) -> Turns<T> {
+    pub(crate) fn new(value: T) -> Turns<T> {
         Turns(value)
     }
 
-    pub(super) fn get(&mut self) -> &mut T {
+    pub(crate) fn get(&mut self) -> &mut T {
         &mut self.0
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::guard;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     use super::*;
+    use crate::quiet::Quiet;
 
     #[test]
     fn one_writer_or_many_readers_and_nobody_waits() {
@@ -113,11 +115,12 @@ mod tests {
     #[test]
     fn a_panic_during_a_use_poisons() {
         let thing = Exclusive::new("koshi_thing", vec![1]);
-        let answer = guard::query(-1, || {
-            let list = thing.write()?;
-            Ok(list[std::hint::black_box(7)])
-        });
-        assert_eq!(answer, -1);
+        let _quiet = Quiet::enter();
+        let answer = catch_unwind(AssertUnwindSafe(|| {
+            let list = thing.write().unwrap();
+            list[std::hint::black_box(7)]
+        }));
+        assert!(answer.is_err());
         for result in [thing.write().map(drop), thing.read().map(drop)] {
             assert!(matches!(result, Err(Error::Handle(_))));
         }
@@ -126,11 +129,11 @@ mod tests {
     #[test]
     fn an_error_does_not_poison() {
         let thing = Exclusive::new("koshi_thing", 1);
-        let answer = guard::query(-1, || {
+        let answer: Result<()> = (|| {
             let _value = thing.write()?;
             Err(Error::Cancelled)
-        });
-        assert_eq!(answer, -1);
+        })();
+        assert!(answer.is_err());
         assert!(thing.write().is_ok());
     }
 }

@@ -1,0 +1,519 @@
+//! What waits to be searched for one channel, and whose turn it is to use the channel.
+//!
+//! Callers and the decoder's scheduler take turns. Callers that only look may be several, one that
+//! changes the channel is alone. A caller is told when another one is in the way, and waits for the
+//! scheduler alone, which holds a channel for no longer than one chunk of frames. The scheduler waits for
+//! nobody: a channel that is in use is put off until the last caller has left.
+//!
+//! ```text
+//!            submit, finish, cancel          claim              searched           release
+//!     Idle ─────────────────────────▶ Ready ──────▶ Searching ──────────▶ Telling ─────────▶ Idle, Ready
+//! ```
+//!
+//! Everything is under one lock. It is never held while rows are searched or callbacks run, nor while
+//! any other lock is taken.
+
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use super::sync::{Condvar, Mutex, MutexGuard};
+
+/// Rows that wait.
+pub trait Pending: Default {
+    /// How many there are.
+    fn frames(&self) -> usize;
+    /// Forgets them, and gives their memory back.
+    fn clear(&mut self);
+}
+
+/// Why nothing was queued.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal<E> {
+    /// No utterance has begun.
+    NotBegun,
+    /// The utterance was finished, or is to be behind what is queued.
+    Finished,
+    /// The utterance has failed.
+    Failed(E),
+    /// The channel was freed.
+    Closed,
+    /// So many frames are queued that the new ones do not fit.
+    Full {
+        /// Frames that are queued.
+        queued: usize,
+    },
+}
+
+/// Whether the channel has to be put on the list of those that are ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Wake {
+    /// It stands there, or need not.
+    No,
+    /// Behind the others.
+    Back,
+    /// Before the others: its turn had come when it was in use.
+    Front,
+}
+
+/// What a caller does with the channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Looks at it.
+    Look,
+    /// Changes it.
+    Change,
+    /// Searches rows of its own, for which nothing may be queued.
+    Search,
+}
+
+/// How a wait ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Waited<E> {
+    /// All that was queued is done.
+    Done,
+    /// Time was up before.
+    TimedOut,
+    /// The utterance has failed.
+    Failed(E),
+    /// The channel was freed meanwhile.
+    Closed,
+}
+
+/// What becomes of a finish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// It stands behind what is queued.
+    Queued(Wake),
+    /// Nothing is queued: the caller finishes the channel.
+    Now,
+}
+
+/// How an utterance has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End<E> {
+    /// It was finished.
+    Finished,
+    /// It has failed.
+    Failed(E),
+}
+
+/// What the scheduler takes at its turn.
+#[derive(Debug)]
+pub struct Claim<B> {
+    /// Rows to begin with. They go back with [`Queue::searched`].
+    pub rows: B,
+    /// Whether the channel's source is to be asked for rows; only where there are none.
+    pub pull: bool,
+    /// Which utterance they are of.
+    pub utterance: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    Idle,
+    Ready,
+    Searching,
+    Telling,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Stage<E> {
+    New,
+    Open,
+    /// To be finished behind what is queued.
+    Finishing,
+    Ended(End<E>),
+}
+
+/// The queue of one channel, of rows `B`, for an utterance that fails with an `E`.
+#[derive(Debug)]
+pub struct Queue<B, E> {
+    state: Mutex<State<B, E>>,
+    /// Told when the scheduler's turn begins or ends, or what is waited for will never be.
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State<B, E> {
+    turn: Turn,
+    readers: u32,
+    writer: bool,
+    /// The scheduler has found the channel in use: nobody else comes in before its next turn.
+    wanted: bool,
+    stage: Stage<E>,
+    /// The end of the utterance is still to be told.
+    untold: bool,
+    closed: bool,
+    utterance: u64,
+    incoming: B,
+    working: B,
+    /// Frames that the scheduler has at its turn.
+    taken: usize,
+    /// The channel's source may have rows.
+    poked: bool,
+}
+
+impl<B: Pending, E: Clone> State<B, E> {
+    fn in_use(&self) -> bool {
+        self.writer || self.readers > 0
+    }
+
+    fn queued(&self) -> usize {
+        self.incoming.frames() + self.working.frames() + self.taken
+    }
+
+    /// Whether there is something for the scheduler to do.
+    fn work(&self) -> bool {
+        let rows = self.incoming.frames() + self.working.frames() > 0;
+        rows || self.poked || self.untold || matches!(self.stage, Stage::Finishing)
+    }
+
+    /// Makes the channel ready, if there is work and nobody is in the way.
+    fn schedule(&mut self) -> Wake {
+        if self.turn != Turn::Idle || self.in_use() || self.closed || !self.work() {
+            return Wake::No;
+        }
+        self.turn = Turn::Ready;
+        if self.wanted { Wake::Front } else { Wake::Back }
+    }
+
+    /// Forgets all that is queued.
+    fn forget(&mut self) {
+        self.incoming.clear();
+        self.working.clear();
+        self.poked = false;
+    }
+
+    fn end(&mut self, end: End<E>, tell: bool) {
+        self.forget();
+        self.stage = Stage::Ended(end);
+        self.untold = tell;
+    }
+
+    fn check_open(&self) -> Result<(), Refusal<E>> {
+        match &self.stage {
+            _ if self.closed => Err(Refusal::Closed),
+            Stage::New => Err(Refusal::NotBegun),
+            Stage::Open => Ok(()),
+            Stage::Finishing | Stage::Ended(End::Finished) => Err(Refusal::Finished),
+            Stage::Ended(End::Failed(error)) => Err(Refusal::Failed(error.clone())),
+        }
+    }
+}
+
+impl<B: Pending, E: Clone> Default for Queue<B, E> {
+    fn default() -> Queue<B, E> {
+        let state = State {
+            turn: Turn::Idle,
+            readers: 0,
+            writer: false,
+            wanted: false,
+            stage: Stage::New,
+            untold: false,
+            closed: false,
+            utterance: 0,
+            incoming: B::default(),
+            working: B::default(),
+            taken: 0,
+            poked: false,
+        };
+        Queue { state: Mutex::new(state), changed: Condvar::new() }
+    }
+}
+
+/// For any thread.
+impl<B: Pending, E: Clone> Queue<B, E> {
+    /// Queues `frames` rows, which `append` adds, if no more than `most` are queued then. What `append`
+    /// refuses comes back as its own error.
+    pub fn submit<X>(
+        &self,
+        frames: usize,
+        most: usize,
+        append: impl FnOnce(&mut B) -> Result<(), X>,
+    ) -> Result<Result<Wake, X>, Refusal<E>> {
+        let mut state = self.lock();
+        state.check_open()?;
+        let queued = state.queued();
+        if queued.saturating_add(frames) > most {
+            return Err(Refusal::Full { queued });
+        }
+        let appended = append(&mut state.incoming);
+        Ok(appended.map(|()| state.schedule()))
+    }
+
+    /// Lets the scheduler ask the channel's source for rows.
+    pub fn poke(&self) -> Result<Wake, Refusal<E>> {
+        let mut state = self.lock();
+        state.check_open()?;
+        state.poked = true;
+        Ok(state.schedule())
+    }
+
+    /// No more rows come. `tell`: the end is to be told; `poke`: there is a source, to be asked once more.
+    /// A failed or finished utterance may be finished again, at once.
+    pub fn finish(&self, tell: bool, poke: bool) -> Result<Finish, Refusal<E>> {
+        let mut state = self.lock();
+        match state.stage {
+            _ if state.closed => Err(Refusal::Closed),
+            Stage::New => Err(Refusal::NotBegun),
+            Stage::Open if tell || poke || state.work() || state.turn == Turn::Searching => {
+                state.stage = Stage::Finishing;
+                state.poked |= poke;
+                Ok(Finish::Queued(state.schedule()))
+            }
+            Stage::Finishing => Ok(Finish::Queued(Wake::No)),
+            _ => Ok(Finish::Now),
+        }
+    }
+
+    /// Ends an utterance that is open, with `error`: what is queued is forgotten. Answers whether there was one.
+    pub fn cancel(&self, error: E, tell: bool) -> (bool, Wake) {
+        let mut state = self.lock();
+        if !matches!(state.stage, Stage::Open | Stage::Finishing) || state.closed {
+            return (false, Wake::No);
+        }
+        state.end(End::Failed(error), tell);
+        let wake = state.schedule();
+        drop(state);
+        self.changed.notify_all();
+        (true, wake)
+    }
+
+    /// The channel is freed: nothing more is queued, searched or told. Answers whether it is being searched.
+    pub fn close(&self) -> bool {
+        let mut state = self.lock();
+        state.closed = true;
+        // Its turn may never come: who is inside a call still is not kept out for it.
+        state.wanted = false;
+        state.untold = false;
+        state.stage = Stage::New;
+        state.forget();
+        let searching = state.turn == Turn::Searching;
+        drop(state);
+        self.changed.notify_all();
+        searching
+    }
+
+    /// Frames that are queued, those included that are being searched.
+    pub fn queued(&self) -> usize {
+        self.lock().queued()
+    }
+
+    /// Waits until all that is queued is done, or until `deadline`.
+    pub fn wait(&self, deadline: Option<Instant>) -> Waited<E> {
+        let mut state = self.lock();
+        loop {
+            if state.closed {
+                return Waited::Closed;
+            }
+            if state.turn == Turn::Idle && !state.work() {
+                return match &state.stage {
+                    Stage::Ended(End::Failed(error)) => Waited::Failed(error.clone()),
+                    _ => Waited::Done,
+                };
+            }
+            match self.sleep(state, deadline) {
+                Some(woken) => state = woken,
+                None => return Waited::TimedOut,
+            }
+        }
+    }
+
+    /// Waits for a change; `None` once `deadline` is over.
+    fn sleep<'a>(
+        &'a self,
+        state: MutexGuard<'a, State<B, E>>,
+        deadline: Option<Instant>,
+    ) -> Option<MutexGuard<'a, State<B, E>>> {
+        let Some(deadline) = deadline else {
+            return Some(self.changed.wait(state).unwrap_or_else(PoisonError::into_inner));
+        };
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left == Duration::ZERO {
+            return None;
+        }
+        Some(self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0)
+    }
+
+    /// A caller's turn with the channel, or `false` if another caller's is in the way. Waits for the
+    /// scheduler's turn to end, unless `may_wait` says that this is its own thread.
+    pub fn enter(&self, what: Purpose, may_wait: bool) -> bool {
+        let mut state = self.lock();
+        loop {
+            let others = if what == Purpose::Look { state.writer } else { state.in_use() };
+            let queued = what == Purpose::Search && (state.work() || state.turn == Turn::Searching);
+            if others || queued {
+                return false;
+            }
+            if !(state.wanted && may_wait) {
+                break;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        // Counted before the wait, so that the scheduler's next turn comes after this one.
+        state.writer = what != Purpose::Look;
+        state.readers += u32::from(what == Purpose::Look);
+        while state.turn == Turn::Searching {
+            if !may_wait {
+                state.leave(what);
+                return false;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        true
+    }
+
+    /// The end of a caller's turn.
+    pub fn leave(&self, what: Purpose) -> Wake {
+        let mut state = self.lock();
+        state.leave(what);
+        if state.in_use() {
+            return Wake::No;
+        }
+        let wake = state.schedule();
+        if state.wanted && state.turn == Turn::Idle {
+            state.wanted = false;
+            drop(state);
+            self.changed.notify_all();
+        }
+        wake
+    }
+
+    /// Begins an utterance, at a caller's turn to change the channel: what was queued is forgotten.
+    /// Until [`Queue::open`] nothing is taken.
+    pub fn begin(&self) {
+        let mut state = self.lock();
+        state.forget();
+        state.stage = Stage::New;
+        state.untold = false;
+        state.utterance += 1;
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// The channel takes rows now.
+    pub fn open(&self) {
+        let mut state = self.lock();
+        if !state.closed {
+            state.stage = Stage::Open;
+        }
+    }
+
+    /// A caller finishes the channel at its own turn; `false` if something was queued since it was told
+    /// that nothing is.
+    pub fn finish_now(&self) -> bool {
+        let mut state = self.lock();
+        if matches!(state.stage, Stage::Open) {
+            if state.work() {
+                return false;
+            }
+            state.stage = Stage::Ended(End::Finished);
+        }
+        true
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<B, E>> {
+        // Nothing that can panic half done runs under the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<B, E> State<B, E> {
+    fn leave(&mut self, what: Purpose) {
+        match what {
+            Purpose::Look => self.readers -= 1,
+            _ => self.writer = false,
+        }
+    }
+}
+
+/// For the scheduler, in this order.
+impl<B: Pending, E: Clone> Queue<B, E> {
+    /// Its turn with a channel that was ready; `None` where there is nothing to do, or somebody is in the
+    /// way, who makes it ready again.
+    pub fn claim(&self) -> Option<Claim<B>> {
+        let mut state = self.lock();
+        if state.in_use() && !state.closed {
+            state.turn = Turn::Idle;
+            state.wanted = true;
+            return None;
+        }
+        let idle = state.closed || !state.work();
+        state.turn = if idle { Turn::Idle } else { Turn::Searching };
+        let claim = if idle { None } else { Some(state.take()) };
+        state.wanted = false;
+        drop(state);
+        // Who waits for the queue to be done, and who was kept out.
+        self.changed.notify_all();
+        claim
+    }
+
+    /// The search is over: callers may come in. `rows` are those that are left, `more` says whether the
+    /// source may have more, `outcome` whether the channel was finished or the utterance has failed,
+    /// which is told where `tell` says so.
+    pub fn searched(&self, rows: B, more: bool, outcome: Result<bool, E>, tell: bool) {
+        let mut state = self.lock();
+        state.turn = Turn::Telling;
+        state.taken = 0;
+        if matches!(state.stage, Stage::Open | Stage::Finishing) {
+            state.working = rows;
+            state.poked |= more;
+            match outcome {
+                Err(error) => state.end(End::Failed(error), tell),
+                Ok(true) => state.end(End::Finished, tell),
+                Ok(false) => {}
+            }
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Whether the utterance is to be finished after the turn's rows, of which none are left and
+    /// no `more` are to come.
+    pub fn ends(&self, more: bool) -> bool {
+        let state = self.lock();
+        matches!(state.stage, Stage::Finishing) && state.incoming.frames() == 0 && !state.poked && !more
+    }
+
+    /// Whether something of `utterance` may still be told.
+    pub fn is_current(&self, utterance: u64) -> bool {
+        let state = self.lock();
+        state.utterance == utterance && !state.closed
+    }
+
+    /// How `utterance` has ended, once.
+    pub fn end_to_tell(&self, utterance: u64) -> Option<End<E>> {
+        let mut state = self.lock();
+        if state.utterance != utterance || !std::mem::take(&mut state.untold) {
+            return None;
+        }
+        match &state.stage {
+            Stage::Ended(end) => Some(end.clone()),
+            _ => None,
+        }
+    }
+
+    /// The end of its turn.
+    pub fn release(&self) -> Wake {
+        let mut state = self.lock();
+        state.turn = Turn::Idle;
+        let wake = state.schedule();
+        drop(state);
+        self.changed.notify_all();
+        wake
+    }
+}
+
+impl<B: Pending, E: Clone> State<B, E> {
+    fn take(&mut self) -> Claim<B> {
+        if self.working.frames() == 0 {
+            std::mem::swap(&mut self.incoming, &mut self.working);
+        }
+        let rows = std::mem::take(&mut self.working);
+        self.taken = rows.frames();
+        let pull = self.poked && self.taken == 0;
+        self.poked &= !pull;
+        Claim { rows, pull, utterance: self.utterance }
+    }
+}

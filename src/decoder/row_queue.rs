@@ -1,0 +1,180 @@
+//! Rows that were copied into a channel's queue, with the times at which they came.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::error::{Result, try_reserve};
+use crate::search::Rows;
+
+use super::metrics::Metrics;
+use super::queue::Pending;
+
+/// Rows behind each other. What is taken from the front stays in memory until all are taken.
+#[derive(Debug, Default)]
+pub(super) struct RowQueue {
+    data: Vec<f32>,
+    /// Elements that were taken.
+    head: usize,
+    blocks: Vec<Block>,
+    /// Blocks that were taken.
+    first: usize,
+    frames: usize,
+    /// Where the frames are counted, with those of the decoder's other queues.
+    counted: Option<Arc<Metrics>>,
+}
+
+/// Rows that came together.
+#[derive(Debug)]
+struct Block {
+    frames: usize,
+    dim: usize,
+    since: Instant,
+}
+
+impl RowQueue {
+    /// Copies `rows` to the end. On an error nothing has changed.
+    pub fn append(&mut self, rows: Rows<'_>, since: Instant, metrics: &Arc<Metrics>) -> Result<()> {
+        let (frames, dim) = (rows.frames(), rows.dim());
+        // As many elements as `rows` spans in memory at most, so the product is one of a size that exists.
+        try_reserve(&mut self.data, frames.saturating_mul(dim), "queued rows")?;
+        try_reserve(&mut self.blocks, 1, "queued rows")?;
+        for frame in 0..frames {
+            self.data.extend_from_slice(rows.row(frame));
+        }
+        self.push_block(frames, dim, since, metrics);
+        Ok(())
+    }
+
+    /// Adds a row of `dim` columns that `fill` writes. On an error nothing has changed.
+    pub fn append_row(
+        &mut self,
+        dim: usize,
+        since: Instant,
+        metrics: &Arc<Metrics>,
+        fill: impl FnOnce(&mut [f32]) -> Result<()>,
+    ) -> Result<()> {
+        try_reserve(&mut self.data, dim, "pulled rows")?;
+        try_reserve(&mut self.blocks, 1, "pulled rows")?;
+        let start = self.data.len();
+        // Columns that nothing reads hold what is always allowed.
+        self.data.resize(start + dim, f32::NEG_INFINITY);
+        let filled = fill(&mut self.data[start..]);
+        match filled {
+            Ok(()) => self.push_block(1, dim, since, metrics),
+            Err(_) => self.data.truncate(start),
+        }
+        filled
+    }
+
+    fn push_block(&mut self, frames: usize, dim: usize, since: Instant, metrics: &Arc<Metrics>) {
+        if frames > 0 {
+            self.blocks.push(Block { frames, dim, since });
+            self.frames += frames;
+            let counted = self.counted.get_or_insert_with(|| Arc::clone(metrics));
+            counted.queued_frames.fetch_add(frames as u64, Ordering::Relaxed);
+        }
+    }
+
+    fn uncount(&self, frames: usize) {
+        if let Some(metrics) = &self.counted {
+            metrics.queued_frames.fetch_sub(frames as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// The first rows, at most `most` of them, all of one width.
+    pub fn chunk(&self, most: usize) -> Rows<'_> {
+        let blocks = self.blocks.get(self.first..).unwrap_or(&[]);
+        let dim = blocks.first().map_or(0, |block| block.dim);
+        let frames: usize = blocks.iter().take_while(|block| block.dim == dim).map(|block| block.frames).sum();
+        let data = self.data.get(self.head..).unwrap_or(&[]);
+        match Rows::new(data, frames.min(most), dim, dim) {
+            Ok(rows) => rows,
+            Err(_) => unreachable!("the blocks say what is in the data"),
+        }
+    }
+
+    /// Takes `frames` rows from the front, and tells for each block that ends with them how long ago it came.
+    pub fn consume(&mut self, frames: usize, now: Instant, mut searched: impl FnMut(Duration)) {
+        let mut left = frames.min(self.frames);
+        self.frames -= left;
+        self.uncount(left);
+        while let Some(block) = self.blocks.get_mut(self.first).filter(|_| left > 0) {
+            let taken = left.min(block.frames);
+            block.frames -= taken;
+            left -= taken;
+            self.head += taken * block.dim;
+            if block.frames == 0 {
+                searched(now.saturating_duration_since(block.since));
+                self.first += 1;
+            }
+        }
+        if self.frames == 0 {
+            self.data.clear();
+            self.blocks.clear();
+            (self.head, self.first) = (0, 0);
+        }
+    }
+}
+
+impl Pending for RowQueue {
+    fn frames(&self) -> usize {
+        self.frames
+    }
+
+    fn clear(&mut self) {
+        *self = RowQueue::default();
+    }
+}
+
+impl Drop for RowQueue {
+    fn drop(&mut self) {
+        self.uncount(self.frames);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_come_out_as_they_went_in_at_any_cut() {
+        for cut in 1..7 {
+            let mut queue = RowQueue::default();
+            let (now, metrics) = (Instant::now(), Arc::new(Metrics::new().unwrap()));
+            let counted = || metrics.queued_frames.load(Ordering::Relaxed);
+            let data: Vec<f32> = (0..24).map(|value| value as f32).collect();
+            // Two blocks of 2 columns (with padding), one of 3, one of none.
+            queue.append(Rows::new(&data, 3, 2, 4).unwrap(), now, &metrics).unwrap();
+            queue.append(Rows::new(&data[12..], 0, 2, 2).unwrap(), now, &metrics).unwrap();
+            queue.append(Rows::new(&data[12..], 2, 2, 2).unwrap(), now, &metrics).unwrap();
+            let fill = |row: &mut [f32]| {
+                row[..2].copy_from_slice(&[7.0, 8.0]);
+                Ok(())
+            };
+            queue.append_row(3, now, &metrics, fill).unwrap();
+            assert!(queue.append_row(3, now, &metrics, |_| Err(crate::Error::Cancelled)).is_err());
+            assert_eq!((queue.frames(), counted()), (6, 6));
+            let (mut out, mut told) = (Vec::new(), 0);
+            while queue.frames() > 0 {
+                let chunk = queue.chunk(cut);
+                assert!(chunk.frames() > 0 && chunk.frames() <= cut);
+                out.extend((0..chunk.frames()).map(|frame| chunk.row(frame).to_vec()));
+                let frames = chunk.frames();
+                queue.consume(frames, now + Duration::from_secs(2), |latency| {
+                    assert_eq!(latency, Duration::from_secs(2));
+                    told += 1;
+                });
+            }
+            let wanted: [&[f32]; 6] =
+                [&[0., 1.], &[4., 5.], &[8., 9.], &[12., 13.], &[14., 15.], &[7., 8., f32::NEG_INFINITY]];
+            assert_eq!(out, wanted);
+            assert_eq!((told, queue.chunk(9).frames(), queue.data.len(), counted()), (3, 0, 0, 0));
+            queue.append(Rows::new(&data, 3, 2, 4).unwrap(), now, &metrics).unwrap();
+            queue.consume(1, now, |_| {});
+            assert_eq!(counted(), 2);
+            queue.clear();
+            assert_eq!(counted(), 0);
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! The queue of a channel and the list of ready ones under loom: every order in which a few threads can run, up to a
+//! number of preemptions. A lost wake-up would show as threads that all wait, which loom reports.
+
+#[path = "../src/decoder/queue.rs"]
+#[allow(dead_code)]
+mod queue;
+#[path = "../src/decoder/ready.rs"]
+#[allow(dead_code)]
+mod ready;
+
+/// What both use in place of the standard library's.
+mod sync {
+    pub use loom::sync::{Condvar, Mutex, MutexGuard};
+}
+
+use std::time::Duration;
+
+use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::sync::{Arc, Mutex};
+use loom::thread;
+
+use queue::{End, Finish, Pending, Purpose, Queue, Refusal, Waited, Wake};
+use ready::Ready;
+
+#[derive(Debug, Default)]
+struct Rows(Vec<u32>);
+
+impl Pending for Rows {
+    fn frames(&self) -> usize {
+        self.0.len()
+    }
+
+    fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// A channel and its scheduler. Rows are numbers, and are searched one by one.
+struct Model {
+    queue: Queue<Rows, &'static str>,
+    ready: Ready<()>,
+    searched: Mutex<Vec<u32>>,
+    /// Ends, with their utterances.
+    told: Mutex<Vec<(u64, End<&'static str>)>>,
+    /// Who is inside: 1 a reader, 100 a writer or the scheduler.
+    inside: AtomicUsize,
+}
+
+impl Model {
+    fn wake(&self, wake: Wake) {
+        if wake != Wake::No {
+            self.ready.put((), wake == Wake::Front);
+        }
+    }
+
+    fn submit(&self, row: u32) -> Result<(), Refusal<&'static str>> {
+        let append = |rows: &mut Rows| {
+            rows.0.push(row);
+            Ok::<(), ()>(())
+        };
+        self.queue.submit(1, 9, append).map(|wake| self.wake(wake.unwrap()))
+    }
+
+    fn finish(&self) {
+        match self.queue.finish(true, false) {
+            Ok(Finish::Queued(wake)) => self.wake(wake),
+            other => assert!(matches!(other, Err(Refusal::NotBegun)), "{other:?}"),
+        }
+    }
+
+    /// A caller's turn, with nobody else's; `false` if another caller is in the way.
+    fn turn(&self, purpose: Purpose, body: impl FnOnce()) -> bool {
+        if !self.queue.enter(purpose, true) {
+            return false;
+        }
+        let weight = if purpose == Purpose::Look { 1 } else { 100 };
+        let others = self.inside.fetch_add(weight, Ordering::SeqCst);
+        assert!(others < 100 && (weight == 1 || others == 0), "two at once");
+        body();
+        self.inside.fetch_sub(weight, Ordering::SeqCst);
+        self.wake(self.queue.leave(purpose));
+        true
+    }
+
+    fn begin(&self) {
+        self.queue.begin();
+        self.queue.open();
+    }
+
+    /// What the scheduler's thread does until it is stopped.
+    fn serve(&self) {
+        let mut taken = Vec::new();
+        while self.ready.take(1, Duration::ZERO, &mut taken) {
+            taken.clear();
+            let Some(mut claim) = self.queue.claim() else { continue };
+            assert_eq!(self.inside.fetch_add(100, Ordering::SeqCst), 0, "two at once");
+            if claim.rows.frames() > 0 {
+                self.searched.lock().unwrap().push(claim.rows.0.remove(0));
+            }
+            let finished = claim.rows.frames() == 0 && self.queue.ends(false);
+            self.inside.fetch_sub(100, Ordering::SeqCst);
+            self.queue.searched(claim.rows, false, Ok(finished), true);
+            if let Some(end) = self.queue.end_to_tell(claim.utterance) {
+                self.told.lock().unwrap().push((claim.utterance, end));
+            }
+            self.wake(self.queue.release());
+        }
+    }
+}
+
+/// Runs `body` beside a scheduler in every order of the threads, with at most `preemptions` in each.
+fn model(preemptions: usize, body: impl Fn(&Arc<Model>) + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(move || {
+        let model = Arc::new(Model {
+            queue: Queue::default(),
+            ready: Ready::default(),
+            searched: Mutex::new(Vec::new()),
+            told: Mutex::new(Vec::new()),
+            inside: AtomicUsize::new(0),
+        });
+        assert!(model.ready.add_seat());
+        model.begin();
+        let served = model.clone();
+        let scheduler = thread::spawn(move || served.serve());
+        body(&model);
+        model.ready.stop();
+        scheduler.join().unwrap();
+    });
+}
+
+fn searched(model: &Model) -> Vec<u32> {
+    model.searched.lock().unwrap().clone()
+}
+
+fn told(model: &Model) -> Vec<(u64, End<&'static str>)> {
+    model.told.lock().unwrap().clone()
+}
+
+/// Rows are searched in order, once each, and the end is told once, before the wait is over.
+#[test]
+fn rows_then_the_end() {
+    model(3, |model| {
+        model.submit(1).unwrap();
+        model.submit(2).unwrap();
+        model.finish();
+        assert_eq!(model.submit(3), Err(Refusal::Finished));
+        assert_eq!(model.queue.wait(None), Waited::Done);
+        assert_eq!((searched(model), told(model)), (vec![1, 2], vec![(1, End::Finished)]));
+    });
+}
+
+/// Two threads submit: each one's rows keep their order.
+#[test]
+fn two_submit() {
+    model(2, |model| {
+        let other = model.clone();
+        let thread = thread::spawn(move || {
+            other.submit(10).unwrap();
+            other.submit(11).unwrap();
+        });
+        model.submit(1).unwrap();
+        thread.join().unwrap();
+        assert_eq!(model.queue.wait(None), Waited::Done);
+        let all = searched(model);
+        assert_eq!(all.len(), 3);
+        assert!(all.iter().position(|row| *row == 10) < all.iter().position(|row| *row == 11));
+    });
+}
+
+/// A caller that changes the channel, or looks at it, is alone with it, and no row is left behind.
+#[test]
+fn callers_take_turns_with_the_scheduler() {
+    for purpose in [Purpose::Change, Purpose::Look] {
+        model(2, move |model| {
+            let other = model.clone();
+            let thread = thread::spawn(move || {
+                assert!(other.turn(purpose, || {}));
+                other.turn(purpose, || {})
+            });
+            model.submit(1).unwrap();
+            model.submit(2).unwrap();
+            let waited = model.queue.wait(None);
+            assert!(thread.join().unwrap());
+            assert_eq!(waited, Waited::Done);
+            assert_eq!(searched(model), [1, 2]);
+        });
+    }
+}
+
+/// Rows that a caller searches itself never pass those that are queued.
+#[test]
+fn a_push_never_passes_the_queue() {
+    model(3, |model| {
+        let other = model.clone();
+        let thread = thread::spawn(move || other.submit(1).unwrap());
+        let pushed = model.turn(Purpose::Search, || model.searched.lock().unwrap().push(7));
+        thread.join().unwrap();
+        assert_eq!(model.queue.wait(None), Waited::Done);
+        let all = searched(model);
+        assert!(if pushed { all == [7, 1] || all == [1, 7] } else { all == [1] }, "{all:?}");
+    });
+}
+
+/// A cancel ends the utterance, once: with the wait over, nothing more is searched or told.
+#[test]
+fn cancel_at_any_moment() {
+    model(2, |model| {
+        let other = model.clone();
+        let thread = thread::spawn(move || {
+            let (cancelled, wake) = other.queue.cancel("cancelled", true);
+            other.wake(wake);
+            cancelled
+        });
+        model.submit(1).ok();
+        model.finish_if_open();
+        let waited = model.queue.wait(None);
+        let cancelled = thread.join().unwrap();
+        let after = model.queue.wait(None);
+        let end = if cancelled { End::Failed("cancelled") } else { End::Finished };
+        assert_eq!(told(model), [(1, end)]);
+        assert_eq!(after, if cancelled { Waited::Failed("cancelled") } else { Waited::Done });
+        assert!(waited == after || waited == Waited::Done, "{waited:?}");
+        assert!(cancelled || searched(model) == [1]);
+    });
+}
+
+impl Model {
+    fn finish_if_open(&self) {
+        match self.queue.finish(true, false) {
+            Ok(Finish::Queued(wake)) => self.wake(wake),
+            Ok(Finish::Now) => {}
+            Err(refusal) => panic!("{refusal:?}"),
+        }
+    }
+}
+
+/// Who waits when the channel is freed is told, and nothing is searched afterwards.
+#[test]
+fn freed_at_any_moment() {
+    model(2, |model| {
+        let other = model.clone();
+        let thread = thread::spawn(move || other.queue.wait(None));
+        model.submit(1).unwrap();
+        model.queue.close();
+        assert_eq!(model.submit(2), Err(Refusal::Closed));
+        let waited = thread.join().unwrap();
+        assert!(matches!(waited, Waited::Closed | Waited::Done), "{waited:?}");
+        assert_eq!(model.queue.wait(None), Waited::Closed);
+        assert!(told(model).is_empty());
+    });
+}
+
+/// A channel that is freed while it stands on the list keeps nobody out who is inside a call still.
+#[test]
+fn freed_while_others_look() {
+    model(3, |model| {
+        let other = model.clone();
+        let thread = thread::spawn(move || (0..2).for_each(|_| assert!(other.turn(Purpose::Look, || {}))));
+        model.submit(1).unwrap();
+        model.queue.close();
+        model.ready.remove(|()| true);
+        thread.join().unwrap();
+    });
+}
+
+/// An utterance that is begun over is forgotten: of its rows nothing is searched after the begin, and its end is told
+/// only if that was on its way.
+#[test]
+fn begun_over_at_any_moment() {
+    model(2, |model| {
+        model.submit(1).unwrap();
+        model.finish();
+        let begun = model.turn(Purpose::Change, || {
+            model.queue.begin();
+            model.searched.lock().unwrap().clear();
+            model.queue.open();
+        });
+        assert!(begun);
+        model.submit(2).unwrap();
+        model.finish();
+        assert_eq!(model.queue.wait(None), Waited::Done);
+        assert_eq!(searched(model), [2]);
+        let ends = told(model);
+        assert!(ends == [(2, End::Finished)] || ends == [(1, End::Finished), (2, End::Finished)], "{ends:?}");
+    });
+}
