@@ -7,7 +7,7 @@
 //! * every export runs inside `guard`: nothing unwinds, the floating-point environment is
 //!   the default one and the caller's comes back;
 //! * pointers are turned into Rust values by `arg`, handles by `registry`, growing
-//!   structs by `config`; what only one call at a time may use is [`crate::exclusive`];
+//!   structs by `config`; what only one call at a time may use is `crate::exclusive`;
 //! * a result is written to the caller's memory last, when nothing can fail any more.
 
 // The names are C's. What a pointer must be is said once, at the head of the header.
