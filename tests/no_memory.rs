@@ -9,14 +9,17 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ffi::CString;
 use std::ptr;
+use std::sync::Arc;
 
 use common::graph::{Rng, arc, source};
 use face::openfst::{Form, constant};
 use face::{C, Face, Fault, Matrix, Outcome, Rust, Status};
-use koshi::decoder::DecoderConfig;
+use koshi::Error;
+use koshi::decoder::{BackendChoice, Channel, Decoder, DecoderConfig};
 use koshi::ffi::*;
-use koshi::graph::VecSource;
-use koshi::search::SearchConfig;
+use koshi::graph::{Columns, Graph, VecSource};
+use koshi::lattice::DeterminizeConfig;
+use koshi::search::{CommitConfig, Rows, SearchConfig};
 
 /// Allocations below this are of fixed size (handles, messages, a thread's stack of names); the
 /// language gives no way to meet their failure.
@@ -240,6 +243,58 @@ fn through_rust() {
 #[test]
 fn through_c() {
     every_call::<C>();
+}
+
+/// Commits, and compact lattices that are determinized on the way: a refused push, settling or lattice is
+/// asked for again, and all is as in a channel that was refused nothing.
+#[test]
+fn endless_streams() {
+    let rng = &mut Rng(5);
+    let graph = Arc::new(Graph::from_source(&busy_graph(rng), Columns::Labels).unwrap());
+    let data: Vec<f32> = (0..400 * 64).map(|_| -(rng.below(400) as f32) / 40.0).collect();
+    let search = SearchConfig { beam: 8.0, lattice_beam: 5.0, link_budget: 4_000, ..SearchConfig::default() };
+    let backend = BackendChoice::Cpu;
+    let config = DecoderConfig { search, num_threads: 1, num_lanes: 1, backend, ..DecoderConfig::default() };
+    let decoder = Decoder::new(graph, config).unwrap();
+    let channel = || {
+        let mut channel = decoder.new_channel().unwrap();
+        channel.set_commit(Some(CommitConfig { frames: 256, lattice_frames: 1_000 })).unwrap();
+        channel.set_determinize(None, &DeterminizeConfig { beam: 3.0, ..DeterminizeConfig::default() }).unwrap();
+        channel.begin().unwrap();
+        channel
+    };
+    let (mut spared, mut tried) = (channel(), channel());
+    let (mut pushes, mut settles) = (0, 0);
+    for (frame, row) in data.chunks(64).enumerate() {
+        let rows = Rows::dense(row, 64).unwrap();
+        spared.push(rows).unwrap();
+        // Looks are taken with the first frame behind a multiple of 64.
+        let count = if frame % 64 == 0 { each_refused("push", || tried.push(rows).map_err(fault)).0 } else { 0 };
+        pushes += count;
+        if frame % 64 != 0 {
+            tried.push(rows).unwrap();
+        }
+        if frame % 100 == 99 {
+            spared.settle().unwrap();
+            settles += each_refused("settle", || tried.settle().map_err(fault)).0;
+        }
+    }
+    assert!(pushes > 10 && settles > 10, "{pushes} {settles}");
+    let lattice = tried.lattice(false).unwrap();
+    assert!(lattice == spared.lattice(false).unwrap());
+    let (count, compact) = each_refused("compact lattice", || tried.compact_lattice(false).map_err(fault));
+    let best = compact.lattice.best_path(1.0).unwrap();
+    assert!(count > 5 && best.olabels == lattice.best_path(1.0).unwrap().olabels);
+    assert!(tried.committed_frames() > 100 && tried.stats().unwrap().frames == 400);
+    let pieces =
+        |channel: &mut Channel| -> Vec<_> { std::iter::from_fn(|| channel.take_committed().unwrap()).collect() };
+    assert!(pieces(&mut tried) == pieces(&mut spared));
+}
+
+fn fault(error: Error) -> Fault {
+    let no_memory = matches!(error.root(), Error::NoMemory { .. });
+    let status = if no_memory { Status::KOSHI_E_NO_MEMORY } else { Status::KOSHI_E_INTERNAL };
+    Fault { status, message: error.chain() }
 }
 
 /// A call that makes something.

@@ -101,7 +101,8 @@ pub struct Channel {
     flags: Arc<Flags>,
     /// A row on its way from a decodable.
     row: Vec<f32>,
-    growing: Option<Growing>,
+    /// Apart, since it is large and most channels have none.
+    growing: Option<Box<Growing>>,
 }
 
 impl Channel {
@@ -353,7 +354,7 @@ impl Channel {
     /// [`RawLattice::determinize`]; [`Error::Config`] where `word_determinize` is not set, or
     /// `acoustic_scale` is not the decoder's. Any state.
     pub fn set_determinize(&mut self, transitions: Option<Arc<Transitions>>, config: &DeterminizeConfig) -> Result<()> {
-        self.growing = Some(Growing::new(transitions, config, &self.decoder.config().search)?);
+        self.growing = Some(Box::new(Growing::new(transitions, config, &self.decoder.config().search)?));
         Ok(())
     }
 
@@ -390,7 +391,7 @@ impl Channel {
 
     /// Links of the lattice that the last call of [`Channel::compact_lattice`] determinized.
     pub fn links_of_last_call(&self) -> usize {
-        self.growing.as_ref().map_or(0, Growing::links_of_last_call)
+        self.growing.as_ref().map_or(0, |growing| growing.links_of_last_call())
     }
 
     /// Counts since `begin`.

@@ -183,13 +183,12 @@ impl Settled {
         for open in &self.open {
             let Some(link) = step.entry(open.entry) else { continue };
             let costs = open.costs.plus(step.costs_after_entry(open.entry, link));
-            let string = [&open.string, step.lattice.string(link.string)];
+            let string = whole.push_strings([&open.string, step.lattice.string(link.string)])?;
             if open.from == BEFORE {
                 // The first state of the step follows.
-                prefix = (costs, string.concat());
+                prefix = (costs, try_copy(whole.string(string), WHAT)?);
                 continue;
             }
-            let string = whole.push_strings(string)?;
             let segment = Segment { next: first + link.next - 1, label: open.label, costs, string };
             try_reserve(&mut arcs, 1, WHAT)?;
             arcs.push(Arc { from: open.from, segment });
