@@ -631,6 +631,22 @@ typedef struct {
     uint32_t reserved;
 } koshi_decoder_item;
 
+// A phrase that is made more likely.
+typedef struct {
+    // Its labels: for a channel output labels (words) of the graph, all above 0; for a transducer
+    // labels of its vocabulary but the blank.
+    const int32_t *labels;
+    // Number of labels, at least 1.
+    size_t len;
+    // Added to a score, or taken off a cost, each time that the phrase is completed; finite, and 1e30
+    // at most over all phrases, whatever their signs. After k of its n labels k/n of it is held, and
+    // given back when it is not completed. Below 0, for channels only, the phrase is made less likely,
+    // and nothing of it is held before it is complete.
+    float bonus;
+    // Must be 0.
+    uint32_t reserved;
+} koshi_phrase;
+
 // Counts of a channel since koshi_channel_begin. They are of the channel alone, whatever its
 // neighbours do.
 typedef struct {
@@ -745,6 +761,8 @@ typedef struct {
     double best_graph_cost;
     // Acoustic cost of the best path, without the scale; +inf without any path.
     double best_acoustic_cost;
+    // What phrases cost on the best path, as in koshi_path_bias_cost; +inf without any path.
+    double best_bias_cost;
 } koshi_lattice_summary;
 
 // An arc of a lattice. In a compact lattice both labels are the word.
@@ -1083,19 +1101,6 @@ typedef struct {
                                float *log_probs);
 } koshi_transducer_ops;
 
-// A phrase that is made more likely.
-typedef struct {
-    // Its labels, none of them the blank.
-    const int32_t *labels;
-    // Number of labels, at least 1.
-    size_t len;
-    // Added to a score for each time that the phrase is completed; finite, at least 0, and 1e30 at most over
-    // all phrases. After k of its n labels k/n of it is held, and given back when it is not completed.
-    float bonus;
-    // Must be 0.
-    uint32_t reserved;
-} koshi_phrase;
-
 // How often the callbacks of a transducer were called with success, and for how many rows, since it was made.
 typedef struct {
     // Bytes that were filled.
@@ -1419,6 +1424,21 @@ koshi_status koshi_channel_new(const koshi_decoder *decoder, koshi_channel **cha
 // Begins a new utterance, from any state. Results of the one before are gone, and what is queued with them.
 koshi_status koshi_channel_begin(koshi_channel *channel, koshi_error **err);
 
+// Makes phrases of output labels more likely, or less by a bonus below 0, in this channel; those of an
+// earlier call are forgotten, and with `num_phrases` 0 there are none. They are copied. In an
+// utterance that has begun they hold from the next frame on: what was held of an earlier list's
+// bonuses is given back there. Search and pruning go by the biased costs; paths and lattices have the
+// bias apart from their graph costs (koshi_path_bias_cost, koshi_lattice_bias_costs). A channel
+// without phrases gives the same bits as if this function did not exist. An utterance with phrases, or
+// in which they were changed, is searched on the CPU, also by a decoder on a GPU;
+// koshi_channel_push_device then answers KOSHI_E_UNSUPPORTED. KOSHI_E_CONFIG names a phrase without
+// labels, with a label below 1, or with a bonus out of its range; KOSHI_E_LIMIT if all have more than
+// 2^24 labels together. On an error nothing has changed.
+koshi_status koshi_channel_set_bias(koshi_channel *channel,
+                                    const koshi_phrase *phrases,
+                                    size_t num_phrases,
+                                    koshi_error **err);
+
 // Searches `frames` rows of `dim` log-likelihoods, `stride` elements apart, before it returns. However
 // an utterance is cut into pushes, its results are the same. The rows are not needed afterwards.
 // KOSHI_E_STATE unless open; KOSHI_E_SHAPE names arc, label and width where the graph needs more
@@ -1590,6 +1610,10 @@ const uint32_t *koshi_path_frames(const koshi_path *path, size_t *len);
 // Sum of the path's graph costs, final cost included; NaN for a bad handle.
 double koshi_path_graph_cost(const koshi_path *path);
 
+// Sum of what the phrases of koshi_channel_set_bias cost on the path: below 0 where they made it more
+// likely, 0 without phrases. Not part of the graph cost. NaN for a bad handle.
+double koshi_path_bias_cost(const koshi_path *path);
+
 // Sum of the path's acoustic costs without the acoustic scale; NaN for a bad handle.
 double koshi_path_acoustic_cost(const koshi_path *path);
 
@@ -1627,6 +1651,17 @@ const uint32_t *koshi_lattice_arc_offsets(const koshi_lattice *lattice, size_t *
 // The cost of ending in each state. Otherwise as koshi_lattice_arcs.
 const koshi_lattice_cost *koshi_lattice_final_costs(const koshi_lattice *lattice, size_t *len);
 
+// What the phrases of koshi_channel_set_bias cost on each arc, in the order of koshi_lattice_arcs; not
+// part of the arcs' graph costs. Of length 0 where there were none, and in a lattice that was made of
+// another one: all that chooses between paths counts bias costs with the graph costs, and all that
+// makes a lattice adds them to its graph costs, but for koshi_lattice_prune and koshi_lattice_scale,
+// which keep them apart. Written lattices have the graph costs alone. Otherwise as koshi_lattice_arcs.
+const float *koshi_lattice_bias_costs(const koshi_lattice *lattice, size_t *len);
+
+// What the phrases cost where a path ends in each state; 0 where it is not final. Otherwise as
+// koshi_lattice_bias_costs.
+const float *koshi_lattice_final_bias_costs(const koshi_lattice *lattice, size_t *len);
+
 // The time of each state: the number of frames before it. Of length 0 where paths to one state
 // differ in frames. Otherwise as koshi_lattice_arcs.
 const uint32_t *koshi_lattice_times(const koshi_lattice *lattice, size_t *len);
@@ -1661,6 +1696,14 @@ koshi_status koshi_lattice_scale(const koshi_lattice *lattice,
                                  float acoustic,
                                  koshi_lattice **scaled,
                                  koshi_error **err);
+
+// The lattice with `scale` times its bias costs added to the graph costs and none left apart, in
+// *biased: with 1 the costs that the search went by, with 0 those of a lattice that knows of no
+// phrases. KOSHI_E_ARGUMENT if the scale or a cost is not finite.
+koshi_status koshi_lattice_apply_bias(const koshi_lattice *lattice,
+                                      float scale,
+                                      koshi_lattice **biased,
+                                      koshi_error **err);
 
 // Writes `lattice` as Kaldi does in a file, behind the key and a space, in *buffer. `format` is a
 // koshi_lattice_format. Acoustic costs are written without the acoustic scale.
@@ -2444,8 +2487,8 @@ koshi_status koshi_transducer_new(const koshi_transducer_ops *ops,
                                   koshi_error **err);
 
 // Makes some phrases more likely, in streams and searches that begin from now on; those of an earlier
-// call are forgotten. Greedy search does not look at them. KOSHI_E_CONFIG names a phrase without labels,
-// with a label that cannot be one, or with a bonus out of its range.
+// call are forgotten. Greedy search does not look at them. KOSHI_E_CONFIG names a phrase without
+// labels, with the blank or what is no label, or with a bonus below 0 or out of its range.
 koshi_status koshi_transducer_set_bias(const koshi_transducer *transducer,
                                        const koshi_phrase *phrases,
                                        size_t num_phrases,

@@ -17,7 +17,7 @@ macro_rules! programs {
 }
 
 programs! {
-    callbacks cases config determinize errors examples header_only lifecycle log paths prompts reproducible submit
+    bias callbacks cases config determinize errors examples header_only lifecycle log paths prompts reproducible submit
     threads transducer words
 }
 

@@ -233,7 +233,14 @@ fn case_b07_lattice_of_one_state<F: Face>() {
 
 fn case_b08_empty_and_unconnected_lattices<F: Face>() {
     let good = "\n0 1 3 4 0.5,1\n0 1 5 6 0.25,2\n1 0.5,0\n\n";
-    let words = Words { ilabels: vec![3], olabels: vec![4], frames: vec![0], graph_cost: 1.0, acoustic_cost: 1.0 };
+    let words = Words {
+        ilabels: vec![3],
+        olabels: vec![4],
+        frames: vec![0],
+        graph_cost: 1.0,
+        acoustic_cost: 1.0,
+        ..Words::default()
+    };
     let unreachable = "\n0 1 3 4 0.5,1\n2 0.5,0\n\n";
     let no_final = "\n0 1 3 4 0.5,1\n1 2 3 4 0.5,1\n\n";
     let infinite = "\n0 1 3 4 Infinity,1\n1 0.5,0\n\n";

@@ -12,7 +12,7 @@ use koshi::Error;
 use koshi::decoder::{BackendChoice, Channel, Decoder, DecoderConfig};
 use koshi::graph::{Columns, Graph, GraphArc};
 use koshi::lattice::RawLattice;
-use koshi::search::{CommitConfig, CommittedLattice, Rows, SearchConfig};
+use koshi::search::{CommitConfig, CommittedLattice, Phrase, Rows, SearchConfig};
 use strung::{scores, speech, strung};
 
 fn typical() -> SearchConfig {
@@ -39,6 +39,7 @@ fn joined(pieces: &[RawLattice]) -> RawLattice {
         whole.finals.pop();
         whole.offsets.pop();
         whole.times.pop();
+        whole.bias.finals.pop();
     }
     append(&mut whole, last);
     whole.acoustic_scale = last.acoustic_scale;
@@ -52,17 +53,32 @@ fn append(whole: &mut RawLattice, piece: &RawLattice) {
     whole.offsets.pop();
     whole.offsets.extend(piece.offsets.iter().map(|offset| offset + arcs));
     whole.finals.extend_from_slice(&piece.finals);
+    whole.bias.arcs.extend_from_slice(&piece.bias.arcs);
+    whole.bias.finals.extend_from_slice(&piece.bias.finals);
     whole.times.extend(piece.times.iter().map(|time| time + whole.num_frames));
     whole.num_frames += piece.num_frames;
 }
 
 #[test]
 fn without_forced_commits_pieces_and_rest_are_the_whole_lattice() {
+    pieces_and_rest(&[]);
+}
+
+#[test]
+fn so_they_are_with_phrases() {
+    // "the", "conference has", "press one"
+    let list = [(&[487][..], 3.0), (&[97, 205], 6.0), (&[382, 338], -2.0)];
+    pieces_and_rest(&list.map(|(labels, bonus)| Phrase { labels, bonus }));
+}
+
+fn pieces_and_rest(phrases: &[Phrase<'_>]) {
     let (all, dim) = scores();
     let data = strung(&all, dim, 3000);
     let decoder = speech(typical());
     let (mut whole, mut cut) = (decoder.new_channel().unwrap(), decoder.new_channel().unwrap());
     cut.set_commit(commit(1 << 40)).unwrap();
+    whole.set_bias(phrases).unwrap();
+    cut.set_bias(phrases).unwrap();
     whole.begin().unwrap();
     cut.begin().unwrap();
     let mut pieces = Vec::new();
@@ -74,6 +90,7 @@ fn without_forced_commits_pieces_and_rest_are_the_whole_lattice() {
             let ((theirs, their_stable), (ours, our_stable)) = (whole.partial().unwrap(), cut.partial().unwrap());
             assert_eq!((&theirs.olabels, &theirs.frames), (&ours.olabels, &ours.frames));
             assert!((theirs.graph_cost, theirs.acoustic_cost) == (ours.graph_cost, ours.acoustic_cost));
+            assert_eq!(theirs.bias_cost, ours.bias_cost);
             assert_eq!(their_stable, our_stable);
             assert!(our_stable >= stable && cut.committed_frames() >= committed);
             (stable, committed) = (our_stable, cut.committed_frames());
@@ -101,6 +118,7 @@ fn without_forced_commits_pieces_and_rest_are_the_whole_lattice() {
         assert_eq!(first, stats.committed_frames);
         let rest = cut.lattice(use_final).unwrap();
         rest.validate().unwrap();
+        assert_eq!(rest.bias.is_empty(), phrases.is_empty());
         lattices.push(rest);
         // Bit for bit: states and arcs are in the canonical order.
         assert!(joined(&lattices) == whole.lattice(use_final).unwrap());
@@ -114,7 +132,7 @@ struct Outcome {
     pieces: Vec<CommittedLattice>,
     rest: [RawLattice; 2],
     words: Vec<(Vec<i32>, Vec<u32>)>,
-    costs: [f64; 2],
+    costs: [f64; 3],
     forced: u64,
     committed: u64,
 }
@@ -133,7 +151,7 @@ fn outcome(channel: &mut Channel, data: &[f32], dim: usize, config: Option<Commi
         pieces: all_committed(channel),
         rest,
         words: vec![(path.olabels, path.frames)],
-        costs: [path.graph_cost, path.acoustic_cost],
+        costs: [path.graph_cost, path.acoustic_cost, path.bias_cost],
         forced: stats.forced_commits,
         committed: stats.committed_frames,
     }
@@ -164,7 +182,7 @@ fn apart(seed: u64, frames: usize) -> (Arc<Graph>, Vec<f32>, usize, SearchConfig
     (graph, rows.iter().copied().cycle().take(frames * dim).collect(), dim, search)
 }
 
-fn forced_runs(backend: BackendChoice, graphs: u64, frames: usize) {
+fn forced_runs(backend: BackendChoice, phrases: &[Phrase<'_>], graphs: u64, frames: usize) {
     let mut forced = 0;
     for seed in 0..graphs {
         let (graph, data, dim, search) = apart(seed, frames);
@@ -172,12 +190,15 @@ fn forced_runs(backend: BackendChoice, graphs: u64, frames: usize) {
         let cpu = DecoderConfig { backend: BackendChoice::Cpu, ..config };
         let mut plain = Decoder::new(Arc::clone(&graph), cpu).unwrap().new_channel().unwrap();
         let mut channel = Decoder::new(Arc::clone(&graph), config).unwrap().new_channel().unwrap();
+        plain.set_bias(phrases).unwrap();
+        channel.set_bias(phrases).unwrap();
         let expected = outcome(&mut plain, &data, dim, commit(256), 64);
         forced += expected.forced;
         // Whatever the pushes, and whatever budget of links decides when they are pruned.
         assert!(outcome(&mut channel, &data, dim, commit(256), 37) == expected);
         let tight = DecoderConfig { search: SearchConfig { link_budget: 300, ..search }, ..cpu };
         let mut other = Decoder::new(Arc::clone(&graph), tight).unwrap().new_channel().unwrap();
+        other.set_bias(phrases).unwrap();
         assert!(outcome(&mut other, &data, dim, commit(256), frames) == expected);
         check_pieces(&expected, frames);
     }
@@ -188,7 +209,7 @@ fn forced_runs(backend: BackendChoice, graphs: u64, frames: usize) {
 fn check_pieces(outcome: &Outcome, frames: usize) {
     let mut words = Vec::new();
     let mut first = 0;
-    let mut costs = [0.0; 2];
+    let mut costs = [0.0; 3];
     let lattices = outcome.pieces.iter().map(|piece| {
         assert_eq!(piece.first_frame, first);
         piece.lattice.validate().unwrap();
@@ -200,6 +221,7 @@ fn check_pieces(outcome: &Outcome, frames: usize) {
         words.extend(best.olabels);
         costs[0] += best.graph_cost;
         costs[1] += best.acoustic_cost;
+        costs[2] += best.bias_cost;
     }
     assert_eq!(words, outcome.words[0].0);
     assert_eq!(first, outcome.committed);
@@ -211,13 +233,23 @@ fn check_pieces(outcome: &Outcome, frames: usize) {
 
 #[test]
 fn forced_commits_depend_on_the_frames_alone() {
-    forced_runs(BackendChoice::Cpu, 12, 900);
+    forced_runs(BackendChoice::Cpu, &[], 12, 900);
+}
+
+#[test]
+fn so_do_those_with_phrases() {
+    // The same for both copies of the graph.
+    let list = [(&[1, 2][..], 2.0), (&[6, 7], 2.0), (&[2, 3, 4], 1.5), (&[7, 8, 9], 1.5)];
+    let list = list.map(|(labels, bonus)| Phrase { labels, bonus });
+    forced_runs(BackendChoice::Cpu, &list, 6, 900);
+    common::gpu();
+    forced_runs(BackendChoice::Cuda, &list, 1, 900);
 }
 
 #[test]
 fn forced_commits_are_the_same_on_the_gpu() {
     common::gpu();
-    forced_runs(BackendChoice::Cuda, 1, 330);
+    forced_runs(BackendChoice::Cuda, &[], 1, 330);
 }
 
 #[test]

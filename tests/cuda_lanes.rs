@@ -768,7 +768,7 @@ fn the_hosts_part_of_a_call_keeps_no_other_waiting() {
         let lanes = CudaLanes::new(Arc::clone(&graph), search(), 0, 2, 1, host).unwrap();
         let push = |pause: &(dyn Fn() + Sync)| {
             let mut channel = lanes.new_channel().unwrap();
-            channel.begin().unwrap();
+            channel.begin(None).unwrap();
             let (mut paused, go_on) = (Paused(channel, pause), AtomicBool::new(false));
             let mut work = [LaneWork::new(&mut paused, rows, &go_on)];
             lanes.advance(&mut work);

@@ -14,7 +14,7 @@ use compare_languages::{Comparison, alignment, compare, cost_of_alignment};
 use koshi::Error;
 use koshi::decoder::{BackendChoice, Channel, Decoder};
 use koshi::lattice::{CompactLattice, DeterminizeConfig, Determinizer, RawLattice};
-use koshi::search::{CommitConfig, Rows, SearchConfig};
+use koshi::search::{CommitConfig, Phrase, Rows, SearchConfig};
 use strung::{SCALE, model, scores, speech_on, strung};
 
 const BEAM: f32 = 6.0;
@@ -58,18 +58,27 @@ fn check(raw: &RawLattice, ours: &CompactLattice, whole: &CompactLattice) -> usi
 
 #[test]
 fn each_prompt_has_the_lattice_that_is_determinized_whole() {
-    prompts_agree(BackendChoice::Cpu, 12, usize::MAX);
+    prompts_agree(BackendChoice::Cpu, &[], 12, usize::MAX);
+}
+
+#[test]
+fn so_they_have_with_phrases() {
+    // "the", "conference has", "press one"
+    let list = [(&[487][..], 3.0), (&[97, 205], 6.0), (&[382, 338], -2.0)];
+    let list = list.map(|(labels, bonus)| Phrase { labels, bonus });
+    prompts_agree(BackendChoice::Cpu, &list, 12, usize::MAX);
 }
 
 #[test]
 fn so_they_have_on_the_gpu() {
     common::gpu();
-    prompts_agree(BackendChoice::Cuda, 1, 190);
+    prompts_agree(BackendChoice::Cuda, &[], 1, 190);
 }
 
-fn prompts_agree(backend: BackendChoice, most: usize, frames: usize) {
+fn prompts_agree(backend: BackendChoice, phrases: &[Phrase<'_>], most: usize, frames: usize) {
     let (model, (all, dim)) = (model(), scores());
     let mut channel = decoder(backend).new_channel().unwrap();
+    channel.set_bias(phrases).unwrap();
     let mut pairs = 0;
     for phones in [Some(&model), None] {
         channel.set_determinize(phones.cloned(), &determinize_config()).unwrap();
@@ -82,6 +91,8 @@ fn prompts_agree(backend: BackendChoice, most: usize, frames: usize) {
                 let found = channel.compact_lattice(use_final).unwrap();
                 assert_eq!(found.effective_beam, BEAM);
                 let whole = raw.determinize(phones.map(AsRef::as_ref), &determinize_config()).unwrap();
+                assert_eq!(raw.bias.is_empty(), phrases.is_empty());
+                let raw = raw.with_bias(1.0).unwrap();
                 pairs += check(&raw, &found.lattice, &whole.lattice);
             }
         }

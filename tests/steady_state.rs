@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex};
 use common::graph::Rng;
 use koshi::decoder::{BackendChoice, Channel, Decoder, DecoderConfig, Listener, SharedChannel};
 use koshi::graph::{Columns, Graph};
-use koshi::search::{Rows, SearchConfig, SearchStats};
+use koshi::search::{Phrase, Rows, SearchConfig, SearchStats};
 
 #[test]
 fn the_second_pass_takes_no_memory() {
-    let (stats, taken) = passes(BackendChoice::Cpu, 400, 2);
+    let (stats, taken) = passes(BackendChoice::Cpu, &[], 400, 2);
     assert!(stats.trace_links > 1_000, "the trace was pruned on the way: {stats:?}");
     assert!(stats.max_active_held > 0 && stats.links > 100_000, "the search had work to do: {stats:?}");
     assert!(taken[0] > 10, "the counter counts: {taken:?}");
@@ -21,9 +21,19 @@ fn the_second_pass_takes_no_memory() {
 }
 
 #[test]
+fn nor_does_it_with_phrases() {
+    let list = [(&[1, 2][..], 2.0), (&[2, 3, 4], 3.0), (&[4], -1.0)];
+    let list = list.map(|(labels, bonus)| Phrase { labels, bonus });
+    let (stats, taken) = passes(BackendChoice::Cpu, &list, 400, 2);
+    assert!(stats.trace_links > 1_000 && stats.links > 100_000, "the search had work to do: {stats:?}");
+    assert!(taken[0] > 10, "the counter counts: {taken:?}");
+    assert_eq!(taken[1], 0, "{taken:?}");
+}
+
+#[test]
 fn nor_does_it_on_the_gpu() {
     common::gpu();
-    let (stats, taken) = passes(BackendChoice::Cuda, 130, 6);
+    let (stats, taken) = passes(BackendChoice::Cuda, &[], 130, 6);
     assert!(stats.trace_links > 300 && stats.links > 30_000, "the search had work to do: {stats:?}");
     assert!(taken[0] > 10, "the counter counts: {taken:?}");
     // The two windows change places at each pruning, and grow to what either needs.
@@ -31,8 +41,9 @@ fn nor_does_it_on_the_gpu() {
 }
 
 /// What a channel takes of the allocator each time that it decodes an utterance.
-fn passes(backend: BackendChoice, frames: usize, count: usize) -> (SearchStats, Vec<u64>) {
+fn passes(backend: BackendChoice, phrases: &[Phrase<'_>], frames: usize, count: usize) -> (SearchStats, Vec<u64>) {
     let (mut channel, rows, dim) = channel(backend);
+    channel.set_bias(phrases).unwrap();
     let rows = Rows::dense(&rows, dim).unwrap().slice(0, frames);
     let mut taken = Vec::new();
     for _ in 0..count {

@@ -8,10 +8,11 @@ use crate::error::{Error, Result, try_reserve};
 use crate::graph::{Graph, HAS_EPSILONS};
 use crate::lattice::{LatticePiece, Path, RawLattice};
 use crate::search::{
-    CommitConfig, CommittedLattice, Emission, History, LaneChannel, Rows, SearchConfig, SearchStats, TimeStart, Token,
-    scale_row,
+    CommitConfig, CommittedLattice, Emission, History, LaneChannel, Phrases, Rows, SearchConfig, SearchStats,
+    TimeStart, Token, Window, scale_row,
 };
 
+use super::biasing::{Biased, Plain};
 use super::expand::{Emitters, expand};
 use super::frame::{Scratch, settle};
 
@@ -45,7 +46,7 @@ impl CpuChannel {
     }
 
     /// One token at the start state at cost 0, and its closure.
-    pub(super) fn begin_with(&mut self, scratch: &mut Scratch) -> Result<()> {
+    pub(super) fn begin_with(&mut self, phrases: Option<Arc<Phrases>>, scratch: &mut Scratch) -> Result<()> {
         let shared = Arc::clone(&self.shared);
         if self.memory() as u64 > shared.config.memory_limit {
             let history = self.history.fresh();
@@ -54,9 +55,13 @@ impl CpuChannel {
         self.history.clear();
         self.emitters.clear();
         self.stats = SearchStats::default();
+        if let Some(phrases) = phrases {
+            self.history.change_phrases(phrases)?;
+        }
         scratch.candidates.clear();
         scratch.candidates.costs.push(0.0);
         scratch.candidates.dsts.push(shared.graph.start());
+        scratch.candidates.bias.extend(self.history.bias.is_on().then(|| self.history.bias.start()));
         scratch.candidates.srcs.push(0);
         scratch.candidates.arcs.push(0);
         self.take_time(&shared, None, shared.config.beam, &[], scratch)
@@ -80,7 +85,11 @@ impl CpuChannel {
             costs.resize(row.len(), 0.0);
         }
         scale_row(row, config.acoustic_scale, frame, costs)?;
-        let found = expand(graph, &self.emitters, &costs[..row.len()], self.next_beam, &mut scratch.candidates)?;
+        let (emitters, costs, out) = (&self.emitters, &costs[..row.len()], &mut scratch.candidates);
+        let found = match self.history.bias.now() {
+            None => expand(graph, Plain, emitters, costs, self.next_beam, out)?,
+            Some(steps) => expand(graph, Biased { graph, steps }, emitters, costs, self.next_beam, out)?,
+        };
         if found.best == f32::INFINITY {
             return Err(Error::NoTokens { frame });
         }
@@ -93,6 +102,16 @@ impl CpuChannel {
         self.stats.frames += 1;
         self.stats.arcs += found.arcs;
         self.stats.effective_beam = self.stats.effective_beam.min(theta - found.best);
+        Ok(())
+    }
+
+    /// Lets `phrases` bias the search from the next frame on.
+    fn change_phrases(&mut self, phrases: Arc<Phrases>) -> Result<()> {
+        let more = self.emitters.len().saturating_sub(self.emitters.bias.len());
+        try_reserve(&mut self.emitters.bias, more, "emitting tokens")?;
+        self.history.change_phrases(phrases)?;
+        // Tokens so far that had none are in the first state of all.
+        self.emitters.bias.resize(self.emitters.len(), 0);
         Ok(())
     }
 
@@ -126,7 +145,11 @@ impl CpuChannel {
         let (graph, config) = (&*shared.graph, &shared.config);
         try_reserve(&mut self.history.younger.starts, 1, "times")?;
         try_reserve(&mut self.history.younger.rows, row.len(), "rows")?;
-        let settled = settle(graph, config, frame, theta, scratch, &mut self.history.younger)?;
+        let History { bias, younger, .. } = &mut self.history;
+        let settled = match bias.now() {
+            None => settle(graph, Plain, config, frame, theta, scratch, younger)?,
+            Some(steps) => settle(graph, Biased { graph, steps }, config, frame, theta, scratch, younger)?,
+        };
         let tokens = &self.history.younger.tokens[start.tokens..];
         let least = least_of(tokens.iter().map(|token| token.alpha));
         if least == f32::NEG_INFINITY {
@@ -139,7 +162,9 @@ impl CpuChannel {
         scratch.room.clear();
         try_reserve(&mut scratch.room, tokens.len(), "selection")?;
         let emission = Emission::of(above, config, &mut scratch.room);
-        self.emitters.take(&self.history.younger.states[start.tokens..], tokens, least, emission.cutoff)?;
+        let Window { states, bias, .. } = &self.history.younger;
+        let bias = bias.get(start.tokens..).unwrap_or(&[]);
+        self.emitters.take(&states[start.tokens..], bias, tokens, least, emission.cutoff)?;
 
         self.history.younger.rows.extend_from_slice(row);
         self.history.younger.starts.push(start);
@@ -216,13 +241,15 @@ fn overflow(graph: &Graph, scratch: &Scratch, row: &[f32], frame: u64) -> Error 
 impl Emitters {
     /// Takes the tokens with `alpha - least <= cutoff`, the best one first: its candidates make
     /// the running bound tight from the start.
-    fn take(&mut self, states: &[u32], tokens: &[Token], least: f32, cutoff: f32) -> Result<()> {
+    fn take(&mut self, states: &[u32], bias: &[u32], tokens: &[Token], least: f32, cutoff: f32) -> Result<()> {
         let n = states.len();
         // All memory first, so that on an error the tokens of the time before stay.
         let more = n.saturating_sub(self.len());
         try_reserve(&mut self.states, more, "emitting tokens")?;
         try_reserve(&mut self.tokens, more, "emitting tokens")?;
         try_reserve(&mut self.costs, more, "emitting tokens")?;
+        let more = bias.len().saturating_sub(self.bias.len());
+        try_reserve(&mut self.bias, more, "emitting tokens")?;
         self.clear();
         self.states.resize(n, 0);
         self.tokens.resize(n, 0);
@@ -243,6 +270,9 @@ impl Emitters {
         if best > 0 {
             self.swap(0, best);
         }
+        if !bias.is_empty() {
+            self.bias.extend(self.tokens.iter().map(|&token| bias[token as usize]));
+        }
         Ok(())
     }
 }
@@ -255,10 +285,14 @@ impl Emitters {
             if history.is_alive(self.tokens[at]) {
                 (self.states[count], self.costs[count], self.tokens[count]) =
                     (self.states[at], self.costs[at], self.tokens[at]);
+                if let Some(&bias) = self.bias.get(at) {
+                    self.bias[count] = bias;
+                }
                 count += 1;
             }
         }
         self.states.truncate(count);
+        self.bias.truncate(count);
         self.costs.truncate(count);
         self.tokens.truncate(count);
     }
@@ -289,9 +323,13 @@ pub struct LentChannel {
 }
 
 impl LaneChannel for LentChannel {
-    fn begin(&mut self) -> Result<()> {
+    fn begin(&mut self, phrases: Option<Arc<Phrases>>) -> Result<()> {
         let mut scratch = self.scratches.take()?;
-        self.channel.begin_with(&mut scratch)
+        self.channel.begin_with(phrases, &mut scratch)
+    }
+
+    fn change_phrases(&mut self, phrases: Arc<Phrases>) -> Result<()> {
+        self.channel.change_phrases(phrases)
     }
 
     fn num_frames(&self) -> u64 {
@@ -331,6 +369,10 @@ impl LaneChannel for LentChannel {
         let mut scratch = self.scratches.take()?;
         let CpuChannel { shared, history, .. } = &mut self.channel;
         history.last_piece(&shared.graph, &shared.config, from, use_final, &mut scratch.backward)
+    }
+
+    fn commit_config(&self) -> Option<CommitConfig> {
+        self.channel.history.commit_config()
     }
 
     fn set_commit(&mut self, config: Option<CommitConfig>) -> Result<()> {

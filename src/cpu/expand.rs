@@ -3,11 +3,15 @@
 use crate::error::{Result, try_reserve};
 use crate::graph::{Graph, Header};
 
+use super::biasing::Biasing;
+
 /// Tokens that emit in the next frame, side by side.
 #[derive(Debug, Default)]
 pub(super) struct Emitters {
     /// State ids.
     pub states: Vec<u32>,
+    /// Bias states; empty without phrases.
+    pub bias: Vec<u32>,
     /// Costs above the best token of the time.
     pub costs: Vec<f32>,
     /// Their places among the tokens of the time.
@@ -21,6 +25,7 @@ impl Emitters {
 
     pub fn clear(&mut self) {
         self.states.clear();
+        self.bias.clear();
         self.costs.clear();
         self.tokens.clear();
     }
@@ -32,7 +37,7 @@ impl Emitters {
     }
 
     pub fn memory(&self) -> usize {
-        (self.states.capacity() + self.costs.capacity() + self.tokens.capacity()) * 4
+        (self.states.capacity() + self.bias.capacity() + self.costs.capacity() + self.tokens.capacity()) * 4
     }
 }
 
@@ -42,6 +47,8 @@ pub(super) struct Candidates {
     pub costs: Vec<f32>,
     /// Destination words.
     pub dsts: Vec<u32>,
+    /// Bias states of the destinations; empty without phrases.
+    pub bias: Vec<u32>,
     /// Places of the source tokens.
     pub srcs: Vec<u32>,
     /// Arc numbers.
@@ -56,23 +63,29 @@ impl Candidates {
     pub fn clear(&mut self) {
         self.costs.clear();
         self.dsts.clear();
+        self.bias.clear();
         self.srcs.clear();
         self.arcs.clear();
     }
 
-    fn reserve(&mut self, more: usize) -> Result<()> {
+    fn reserve<B: Biasing>(&mut self, more: usize) -> Result<()> {
+        if B::ON {
+            try_reserve(&mut self.bias, more, "candidates")?;
+        }
         try_reserve(&mut self.costs, more, "candidates")?;
         try_reserve(&mut self.dsts, more, "candidates")?;
         try_reserve(&mut self.srcs, more, "candidates")?;
         try_reserve(&mut self.arcs, more, "candidates")
     }
 
-    fn capacity(&self) -> usize {
-        self.costs.capacity().min(self.dsts.capacity()).min(self.srcs.capacity()).min(self.arcs.capacity())
+    fn capacity<B: Biasing>(&self) -> usize {
+        let bias = if B::ON { self.bias.capacity() } else { usize::MAX };
+        self.costs.capacity().min(self.dsts.capacity()).min(self.srcs.capacity()).min(self.arcs.capacity()).min(bias)
     }
 
     pub fn memory(&self) -> usize {
-        (self.costs.capacity() + self.dsts.capacity() + self.srcs.capacity() + self.arcs.capacity()) * 4
+        let labels = self.dsts.capacity() + self.bias.capacity() + self.srcs.capacity() + self.arcs.capacity();
+        (self.costs.capacity() + labels) * 4
     }
 }
 
@@ -90,8 +103,9 @@ const PREFETCH: usize = 20;
 /// Fills `out` with the candidates of all `emitters` that lie within `next_beam` of the least
 /// found so far: all that are within it of the least of all, and some more.
 /// `costs[column]` is the scaled acoustic cost; the row is as wide as the graph needs.
-pub(super) fn expand(
+pub(super) fn expand<B: Biasing>(
     graph: &Graph,
+    bias: B,
     emitters: &Emitters,
     costs: &[f32],
     next_beam: f32,
@@ -100,9 +114,9 @@ pub(super) fn expand(
     out.clear();
     assert!(costs.len() >= graph.num_columns() as usize, "the row's width was checked before");
     if graph.wide() {
-        expand_all::<u32>(graph, emitters, costs, next_beam, out)
+        expand_all::<u32, B>(graph, bias, emitters, costs, next_beam, out)
     } else {
-        expand_all::<u16>(graph, emitters, costs, next_beam, out)
+        expand_all::<u16, B>(graph, bias, emitters, costs, next_beam, out)
     }
 }
 
@@ -125,8 +139,11 @@ impl Column for u32 {
     }
 }
 
-fn expand_all<C: Column>(
+// On its own each of these loops keeps its registers.
+#[inline(never)]
+fn expand_all<C: Column, B: Biasing>(
     graph: &Graph,
+    bias: B,
     emitters: &Emitters,
     costs: &[f32],
     next_beam: f32,
@@ -136,17 +153,17 @@ fn expand_all<C: Column>(
     let mut best = f32::INFINITY;
     let mut arcs = 0u64;
     let mut n = 0usize;
-    let mut capacity = out.capacity();
+    let mut capacity = out.capacity::<B>();
     let count = emitters.len();
-    for at in 0..count {
+    for (at, &from) in B::states(&emitters.bias, count).iter().enumerate() {
         if let Some(&ahead) = emitters.states.get(at + PREFETCH) {
             prefetch(words, ahead);
         }
         let header = Header::unpack(words, emitters.states[at]);
         if n + header.n_emit > capacity {
-            set_len(out, n);
-            out.reserve(header.n_emit)?;
-            capacity = out.capacity();
+            set_len::<B>(out, n);
+            out.reserve::<B>(header.n_emit)?;
+            capacity = out.capacity::<B>();
         }
         arcs += header.n_emit as u64;
         let (alpha, token) = (emitters.costs[at], emitters.tokens[at]);
@@ -157,38 +174,45 @@ fn expand_all<C: Column>(
         // SAFETY: the block lies inside `words` (asserted just above): weights, then
         // destinations, then columns, `n_emit` of each; words are aligned for both column types.
         // Columns are below `num_columns`, which the builder computed as their maximum and
-        // `expand` compared with the row. `n + n_emit <= capacity` of all four output arrays,
+        // `expand` compared with the row. `n + n_emit <= capacity` of all output arrays,
         // and `n` grows by at most one an arc.
         unsafe {
             let weights = words.as_ptr().add(header.body).cast::<f32>();
             let dsts = words.as_ptr().add(header.body + header.n_emit);
             let columns = words.as_ptr().add(header.body + 2 * header.n_emit).cast::<C>();
             let (out_costs, out_dsts) = (out.costs.as_mut_ptr(), out.dsts.as_mut_ptr());
+            let out_bias = out.bias.as_mut_ptr();
             let (out_srcs, out_arcs) = (out.srcs.as_mut_ptr(), out.arcs.as_mut_ptr());
             for arc in 0..header.n_emit {
                 let acoustic = *costs.get_unchecked((*columns.add(arc)).index());
-                let cost = alpha + (*weights.add(arc) + acoustic);
+                let number = header.first_arc.wrapping_add(arc as u32);
+                let (to, weight) = bias.step(from, number, *weights.add(arc));
+                let cost = alpha + (weight + acoustic);
                 *out_costs.add(n) = cost;
                 *out_dsts.add(n) = *dsts.add(arc);
                 *out_srcs.add(n) = token;
-                *out_arcs.add(n) = header.first_arc.wrapping_add(arc as u32);
+                *out_arcs.add(n) = number;
+                if let Some(to) = B::number(to) {
+                    *out_bias.add(n) = to;
+                }
                 n += usize::from(cost <= bound);
                 best = if cost < best { cost } else { best };
             }
         }
     }
-    set_len(out, n);
+    set_len::<B>(out, n);
     Ok(Expanded { best, arcs })
 }
 
-/// Sets the length of all four arrays.
-fn set_len(out: &mut Candidates, n: usize) {
-    assert!(n <= out.capacity());
+/// Sets the length of all arrays.
+fn set_len<B: Biasing>(out: &mut Candidates, n: usize) {
+    assert!(n <= out.capacity::<B>());
     // SAFETY: within the capacity, and the first `n` entries have been written by `expand_all`
     // (every entry below the running count was stored before the count passed it).
     unsafe {
         out.costs.set_len(n);
         out.dsts.set_len(n);
+        out.bias.set_len(if B::ON { n } else { 0 });
         out.srcs.set_len(n);
         out.arcs.set_len(n);
     }

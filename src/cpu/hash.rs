@@ -1,20 +1,40 @@
-//! Graph state → token of the present time: open addressing, emptied in constant time.
+//! Graph state, with its bias state if there are phrases → token of the present time: open addressing, emptied in constant time.
 //!
 //! A slot is live if its tag carries the present epoch, so starting a frame is a matter of
 //! counting up. The tag's low bits are the token; as many as the table's size needs.
 
 use crate::error::{Error, Result};
 
-#[derive(Clone, Copy)]
-struct Slot {
-    state: u32,
+/// What names a token.
+pub(super) trait Key: Copy + Eq + Default {
+    /// 32 bits, the high ones of which depend on all of the key.
+    fn mixed(self) -> u32;
+}
+
+impl Key for u32 {
+    #[inline(always)]
+    fn mixed(self) -> u32 {
+        self.wrapping_mul(0x9e37_79b1)
+    }
+}
+
+impl Key for u64 {
+    #[inline(always)]
+    fn mixed(self) -> u32 {
+        (self.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Slot<K> {
+    key: K,
     tag: u32,
 }
 
 /// The table. Its size follows the number of tokens expected in a frame, so that it stays in
 /// the first-level cache when they are few.
-pub(super) struct StateHash {
-    slots: Vec<Slot>,
+pub(super) struct StateHash<K> {
+    slots: Vec<Slot<K>>,
     /// Low bits of a tag that hold the token.
     token_bits: u32,
     epoch: u32,
@@ -26,8 +46,8 @@ pub(super) struct StateHash {
 const LEAST_SIZE: usize = 64;
 const MOST_SIZE: usize = 1 << 31;
 
-impl StateHash {
-    pub(super) fn new() -> StateHash {
+impl<K: Key> StateHash<K> {
+    pub(super) fn new() -> StateHash<K> {
         StateHash { slots: Vec::new(), token_bits: 0, epoch: 0, size: 0, home_shift: 0 }
     }
 
@@ -36,10 +56,11 @@ impl StateHash {
         let size = expected.saturating_mul(3).clamp(LEAST_SIZE, MOST_SIZE).next_power_of_two();
         if size > self.slots.len() {
             let mut slots = Vec::new();
-            slots
-                .try_reserve_exact(size)
-                .map_err(|_| Error::NoMemory { what: "state hash".into(), asked: (size * size_of::<Slot>()) as u64 })?;
-            slots.resize(size, Slot { state: 0, tag: 0 });
+            slots.try_reserve_exact(size).map_err(|_| Error::NoMemory {
+                what: "state hash".into(),
+                asked: (size * size_of::<Slot<K>>()) as u64,
+            })?;
+            slots.resize(size, Slot::default());
             self.slots = slots;
             self.token_bits = size.trailing_zeros();
             self.epoch = 0;
@@ -48,18 +69,18 @@ impl StateHash {
         self.home_shift = 32 - size.trailing_zeros();
         self.epoch += 1;
         if u64::from(self.epoch) << self.token_bits > u64::from(u32::MAX) {
-            self.slots.fill(Slot { state: 0, tag: 0 });
+            self.slots.fill(Slot::default());
             self.epoch = 1;
         }
         Ok(())
     }
 
-    /// The token of `state`, and whether it is new: then it is `next`, the number of tokens so
+    /// The token of `key`, and whether it is new: then it is `next`, the number of tokens so
     /// far. The caller keeps `next` below what [`StateHash::is_full`] allows.
     #[inline(always)]
-    pub(super) fn find_or_insert(&mut self, state: u32, next: u32) -> (u32, bool) {
+    pub(super) fn find_or_insert(&mut self, key: K, next: u32) -> (u32, bool) {
         let mask = self.size - 1;
-        let mut at = (state.wrapping_mul(0x9e37_79b1) >> self.home_shift) as usize & mask;
+        let mut at = (key.mixed() >> self.home_shift) as usize & mask;
         let live = self.epoch << self.token_bits;
         let token_mask = (1u32 << self.token_bits) - 1;
         loop {
@@ -68,10 +89,10 @@ impl StateHash {
             let slot = unsafe { self.slots.get_unchecked_mut(at) };
             let token = slot.tag ^ live; // past the mask unless of this epoch
             let new = token > token_mask;
-            // Occupied by another state is rare; new or found is a coin toss, so it is not a branch.
-            if new | (slot.state == state) {
+            // Occupied by another key is rare; new or found is a coin toss, so it is not a branch.
+            if new | (slot.key == key) {
                 let token = if new { next } else { token };
-                *slot = Slot { state, tag: live | token };
+                *slot = Slot { key, tag: live | token };
                 return (token, new);
             }
             at = (at + 1) & mask;
@@ -84,21 +105,21 @@ impl StateHash {
         tokens + 1 > self.size / 4 * 3
     }
 
-    /// Moves to a table twice the size; `states` are the tokens so far, in order.
+    /// Moves to a table twice the size; `keys` are those of the tokens so far, in order.
     #[cold]
-    pub(super) fn grow(&mut self, states: impl Iterator<Item = u32>) -> Result<()> {
+    pub(super) fn grow(&mut self, keys: impl Iterator<Item = K>) -> Result<()> {
         if self.size >= MOST_SIZE {
             return Err(Error::Limit("more tokens at one time than 2^30".into()));
         }
         self.start(self.size / 2)?; // three times this passes the present size
-        for (token, state) in states.enumerate() {
-            self.find_or_insert(state, token as u32);
+        for (token, key) in keys.enumerate() {
+            self.find_or_insert(key, token as u32);
         }
         Ok(())
     }
 
     pub(super) fn memory(&self) -> usize {
-        self.slots.len() * size_of::<Slot>()
+        self.slots.len() * size_of::<Slot<K>>()
     }
 }
 
@@ -109,16 +130,21 @@ mod tests {
 
     #[test]
     fn equals_a_map_over_many_frames() {
+        compare(|state| state);
+        compare(|state| u64::from(state % 7) << 32 | u64::from(state / 7));
+    }
+
+    fn compare<K: Key + std::hash::Hash>(key: impl Fn(u32) -> K) {
         let mut hash = StateHash::new();
         let mut seed = 7u64;
         for frame in 0..3_000usize {
             let count = 1 + frame % 97;
             hash.start(count / 4).unwrap();
-            let mut map: HashMap<u32, u32> = HashMap::new();
+            let mut map: HashMap<K, u32> = HashMap::new();
             let mut states = Vec::new();
             for _ in 0..count * 3 {
                 seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                let state = (seed >> 40) as u32 % 200;
+                let state = key((seed >> 40) as u32 % 200);
                 if hash.is_full(states.len()) {
                     hash.grow(states.iter().copied()).unwrap();
                 }
@@ -134,7 +160,7 @@ mod tests {
 
     #[test]
     fn epochs_wrap() {
-        let mut hash = StateHash::new();
+        let mut hash = StateHash::<u32>::new();
         hash.start(1 << 14).unwrap(); // 65,536 slots: 16 bits of epoch
         for _ in 0..70_000 {
             hash.start(1).unwrap();

@@ -7,6 +7,7 @@
 //! Working space belongs to the thread (`lanes`), tokens and links to the `channel`; `single` times are
 //! searched for channels of another backend.
 
+mod biasing;
 mod channel;
 mod expand;
 mod frame;

@@ -1,8 +1,8 @@
-//! Single times of channels that another backend holds.
+//! Single times of channels that another backend holds, and such channels for good.
 
 use std::sync::Arc;
 
-use super::channel::CpuChannel;
+use super::channel::{CpuChannel, LentChannel};
 use super::expand::Emitters;
 use super::lanes::CpuLanes;
 use crate::error::{Result, try_reserve};
@@ -19,7 +19,7 @@ impl TimeSearch for CpuLanes {
         let least = channel.history.least;
         let searched = match row {
             Some(row) => channel.advance_frame(row, &mut scratch),
-            None => channel.begin_with(&mut scratch),
+            None => channel.begin_with(None, &mut scratch),
         };
         let taken = searched.and_then(|()| channel.emitters.pack(lent.emitting).inspect_err(|_| channel.undo(least)));
         std::mem::swap(&mut channel.history, lent.history);
@@ -31,6 +31,18 @@ impl TimeSearch for CpuLanes {
             *lent.stats = SearchStats::default();
         }
         taken
+    }
+}
+
+impl LentChannel {
+    /// Goes on with an utterance of another backend. On an error that one still has it.
+    pub fn take_over(&mut self, lent: ChannelState<'_>) -> Result<()> {
+        let CpuChannel { emitters, next_beam, history, stats, .. } = &mut self.channel;
+        emitters.clear();
+        emitters.unpack(lent.emitting)?;
+        (*next_beam, *stats) = (*lent.next_beam, *lent.stats);
+        std::mem::swap(history, lent.history);
+        Ok(())
     }
 }
 

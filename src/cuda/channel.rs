@@ -9,7 +9,9 @@ use super::layout::{CAPACITY_HELD, EMITTER_WORDS, FrameReport, LINK_WORDS, MAX_A
 use crate::error::{Error, Result, try_reserve};
 use crate::graph::HAS_EPSILONS;
 use crate::lattice::{LatticePiece, Path, RawLattice};
-use crate::search::{ChannelState, CommitConfig, CommittedLattice, History, LaneChannel, LooseLink, Room, SearchStats};
+use crate::search::{
+    ChannelState, CommitConfig, CommittedLattice, History, LaneChannel, LooseLink, Phrases, Room, SearchStats,
+};
 
 /// The search state of one utterance.
 #[derive(Debug)]
@@ -138,6 +140,15 @@ impl CudaChannel {
         outcome
     }
 
+    /// The utterance, for lanes that know of phrases.
+    pub fn pass_on(&mut self) -> Result<ChannelState<'_>> {
+        if self.broken {
+            self.check_memory()?;
+        }
+        let CudaChannel { emitters: emitting, next_beam, history, stats, .. } = self;
+        Ok(ChannelState { emitting, next_beam, history, stats })
+    }
+
     /// Refuses to go on above the memory limit, or where memory has run out.
     pub(super) fn check_memory(&self) -> Result<()> {
         if self.broken {
@@ -155,14 +166,17 @@ impl CudaChannel {
         self.emitters.capacity() * 4 + self.history.memory()
     }
 
-    fn emitting(&self) -> impl ExactSizeIterator<Item = &[u32]> {
+    fn emitting(&self) -> impl ExactSizeIterator<Item = &[u32]> + Clone {
         self.emitters.chunks_exact(EMITTER_WORDS)
     }
 }
 
 impl LaneChannel for CudaChannel {
     /// Time 0 is the same for all channels of a decoder: it was searched when that was made.
-    fn begin(&mut self) -> Result<()> {
+    fn begin(&mut self, phrases: Option<Arc<Phrases>>) -> Result<()> {
+        if let Some(phrases) = phrases {
+            return self.change_phrases(phrases);
+        }
         let shared = Arc::clone(&self.shared);
         if self.memory() as u64 > shared.config.memory_limit {
             let history = self.history.fresh();
@@ -176,6 +190,10 @@ impl LaneChannel for CudaChannel {
         self.take_time(report, words, None, &mut Room::default())?;
         self.choose_emitters();
         Ok(())
+    }
+
+    fn change_phrases(&mut self, _phrases: Arc<Phrases>) -> Result<()> {
+        Err(Error::Unsupported("the kernels do not know of phrases".into()))
     }
 
     fn num_frames(&self) -> u64 {
@@ -218,6 +236,10 @@ impl LaneChannel for CudaChannel {
     fn last_piece(&mut self, from: Option<usize>, use_final: bool) -> Result<(LatticePiece, bool)> {
         let shared = Arc::clone(&self.shared);
         shared.with_room(|room| self.history.last_piece(&shared.graph, &shared.config, from, use_final, room))
+    }
+
+    fn commit_config(&self) -> Option<CommitConfig> {
+        self.history.commit_config()
     }
 
     fn set_commit(&mut self, config: Option<CommitConfig>) -> Result<()> {

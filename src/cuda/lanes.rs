@@ -232,7 +232,7 @@ impl CudaLanes {
         if rest.frames() == 0 {
             return Ok(None);
         }
-        let channel = work.channel.held().ok_or_else(|| Error::Internal("the channel is of another backend".into()))?;
+        let Some(channel) = work.channel.held() else { return Ok(None) };
         self.shared.graph.check_width(rest.dim())?;
         let most = self.may_advance(channel, work.cancelled)?.min(rest.frames());
         staging.reserve(channel.emitters.len(), channel.next_beam, most).map(Some)
@@ -449,7 +449,7 @@ impl Lanes for CudaLanes {
             let message = error.chain();
             for (at, work) in batch.iter_mut().enumerate() {
                 let done = progress.get(at).map_or(0, |progress| progress.done);
-                if work.result.is_ok() && done < work.rows.frames() {
+                if work.result.is_ok() && done < work.rows.frames() && work.channel.held().is_some() {
                     work.result = Err(Error::Device(message.clone()));
                 }
             }

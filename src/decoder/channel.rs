@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::cuda::DeviceRows;
 use crate::error::{Error, Result, try_reserve};
 use crate::lattice::{DeterminizeConfig, Determinized, Path, RawLattice};
-use crate::search::{CommitConfig, CommittedLattice, LaneChannel, LaneWork, Rows, SearchStats};
+use crate::search::{CommitConfig, CommittedLattice, LaneChannel, LaneWork, Phrase, Phrases, Rows, SearchStats};
 use crate::table::Transitions;
 
 use super::Decoder;
@@ -99,6 +99,8 @@ pub struct Channel {
     state: ChannelState,
     failure: Option<Failure>,
     flags: Arc<Flags>,
+    /// What biases utterances that begin.
+    phrases: Option<Arc<Phrases>>,
     /// A row on its way from a decodable.
     row: Vec<f32>,
     /// Apart, since it is large and most channels have none.
@@ -108,7 +110,7 @@ pub struct Channel {
 impl Channel {
     pub(super) fn new(decoder: Arc<Decoder>, lane: BackendChannel) -> Channel {
         let (state, flags) = (ChannelState::New, Arc::default());
-        Channel { decoder, lane, state, failure: None, flags, row: Vec::new(), growing: None }
+        Channel { decoder, lane, state, failure: None, flags, phrases: None, row: Vec::new(), growing: None }
     }
 
     /// The decoder that made the channel.
@@ -134,8 +136,31 @@ impl Channel {
         if let Some(growing) = &mut self.growing {
             growing.clear();
         }
-        self.lane.lane_mut().begin()?;
+        self.decoder.backend.begin(&mut self.lane, self.phrases.clone())?;
         self.state = ChannelState::Open;
+        Ok(())
+    }
+
+    /// Makes phrases of output labels more likely, or less by a bonus below 0, in place of those that were set
+    /// before; none switches it off. In an utterance that is open they hold from the next frame on: what
+    /// its tokens hold of the earlier bonuses is given back on the arcs of that frame.
+    ///
+    /// Search and pruning go by the biased costs. Paths and lattices have the bias costs apart from graph and
+    /// acoustic costs. An utterance with phrases, or whose phrases were changed on the way, is searched on the CPU,
+    /// also where the decoder is on a GPU.
+    ///
+    /// [`Error::Config`] names a phrase without labels, with a label below 1, or with a bonus that is not finite;
+    /// [`Error::Limit`] where there are too many. On an error nothing has changed.
+    pub fn set_bias(&mut self, phrases: &[Phrase<'_>]) -> Result<()> {
+        let made = match phrases {
+            [] => None,
+            _ => Some(Arc::new(Phrases::new(phrases, |label| label > 0)?)),
+        };
+        if self.state == ChannelState::Open && (made.is_some() || self.phrases.is_some()) {
+            let now = made.clone().unwrap_or_else(|| Arc::new(Phrases::none()));
+            self.decoder.backend.change_phrases(&mut self.lane, now)?;
+        }
+        self.phrases = made;
         Ok(())
     }
 

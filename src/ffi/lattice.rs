@@ -84,6 +84,8 @@ pub struct koshi_lattice_summary {
     pub best_graph_cost: f64,
     /// Acoustic cost of the best path, without the scale; +inf without any path.
     pub best_acoustic_cost: f64,
+    /// What phrases cost on the best path, as in koshi_path_bias_cost; +inf without any path.
+    pub best_bias_cost: f64,
 }
 
 // SAFETY: Pod says that there is no padding and that any bytes will do.
@@ -140,6 +142,7 @@ pub unsafe extern "C" fn koshi_lattice_info(
             reserved: 0,
             best_graph_cost: cost(best.graph_cost),
             best_acoustic_cost: cost(best.acoustic_cost),
+            best_bias_cost: cost(best.bias_cost),
         });
         Ok(())
     })
@@ -184,6 +187,25 @@ pub unsafe extern "C" fn koshi_lattice_final_costs(
 ) -> *const koshi_lattice_cost {
     // SAFETY: as for the export.
     guard::query(ptr::null(), || unsafe { array(lattice, len, |lattice| Ok(bytemuck::cast_slice(lattice.finals()))) })
+}
+
+/// What the phrases of koshi_channel_set_bias cost on each arc, in the order of koshi_lattice_arcs; not
+/// part of the arcs' graph costs. Of length 0 where there were none, and in a lattice that was made of
+/// another one: all that chooses between paths counts bias costs with the graph costs, and all that
+/// makes a lattice adds them to its graph costs, but for koshi_lattice_prune and koshi_lattice_scale,
+/// which keep them apart. Written lattices have the graph costs alone. Otherwise as koshi_lattice_arcs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_lattice_bias_costs(lattice: *const koshi_lattice, len: *mut usize) -> *const f32 {
+    // SAFETY: as for the export.
+    guard::query(ptr::null(), || unsafe { array(lattice, len, |lattice| Ok(lattice.bias_costs().0)) })
+}
+
+/// What the phrases cost where a path ends in each state; 0 where it is not final. Otherwise as
+/// koshi_lattice_bias_costs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_lattice_final_bias_costs(lattice: *const koshi_lattice, len: *mut usize) -> *const f32 {
+    // SAFETY: as for the export.
+    guard::query(ptr::null(), || unsafe { array(lattice, len, |lattice| Ok(lattice.bias_costs().1)) })
 }
 
 /// The time of each state: the number of frames before it. Of length 0 where paths to one state
@@ -283,6 +305,25 @@ pub unsafe extern "C" fn koshi_lattice_scale(
         let mut copy = lattice.prune(f32::INFINITY, lattice.acoustic_scale())?;
         copy.scale(graph, acoustic)?;
         out.set(registry::insert(copy)?);
+        Ok(())
+    })
+}
+
+/// The lattice with `scale` times its bias costs added to the graph costs and none left apart, in
+/// *biased: with 1 the costs that the search went by, with 0 those of a lattice that knows of no
+/// phrases. KOSHI_E_ARGUMENT if the scale or a cost is not finite.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_lattice_apply_bias(
+    lattice: *const koshi_lattice,
+    scale: f32,
+    biased: *mut *mut koshi_lattice,
+    err: *mut *mut koshi_error,
+) -> koshi_status {
+    guard::call(err, || {
+        let lattice = registry::get(lattice, "lattice")?;
+        // SAFETY: the header's promise on results.
+        let out = unsafe { arg::out(biased, "biased") }?;
+        out.set(registry::insert(lattice.with_bias(scale)?)?);
         Ok(())
     })
 }

@@ -41,6 +41,8 @@ mod decoder_config;
 
 mod decoder;
 
+mod phrases;
+
 mod channel;
 
 mod submit;
@@ -136,6 +138,7 @@ pub use self::metrics::*;
 pub use self::oracle::*;
 pub use self::path::*;
 pub use self::paths::*;
+pub use self::phrases::koshi_phrase;
 pub use self::reader::*;
 pub use self::submit::*;
 pub use self::supervision::*;

@@ -59,6 +59,13 @@ pub unsafe extern "C" fn koshi_path_graph_cost(path: *const koshi_path) -> f64 {
     guard::query(f64::NAN, || Ok(registry::get(path, "path")?.graph_cost))
 }
 
+/// Sum of what the phrases of koshi_channel_set_bias cost on the path: below 0 where they made it more
+/// likely, 0 without phrases. Not part of the graph cost. NaN for a bad handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_path_bias_cost(path: *const koshi_path) -> f64 {
+    guard::query(f64::NAN, || Ok(registry::get(path, "path")?.bias_cost))
+}
+
 /// Sum of the path's acoustic costs without the acoustic scale; NaN for a bad handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_path_acoustic_cost(path: *const koshi_path) -> f64 {

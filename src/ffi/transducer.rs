@@ -11,11 +11,12 @@ use super::decodable::rows;
 use super::error::{self, callback_result, koshi_error, koshi_status, koshi_status_code};
 use super::guard;
 use super::hypotheses::koshi_hypotheses;
+use super::phrases::{self, koshi_phrase};
 use super::registry::{self, Kind, Opaque};
 use super::transducer_config::koshi_transducer_config;
 use crate::error::{Error, Result, try_reserve};
 use crate::search::Rows;
-use crate::transducer::{Hypotheses, Model, Part, Phrase, ScoreKind, Shape, Transducer};
+use crate::transducer::{Hypotheses, Model, Part, ScoreKind, Shape, Transducer};
 
 /// The networks of a transducer (RNN-T), to be searched. Calls that take it const may run together.
 pub struct koshi_transducer {
@@ -242,24 +243,9 @@ pub unsafe extern "C" fn koshi_transducer_new(
     })
 }
 
-/// A phrase that is made more likely.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct koshi_phrase {
-    /// Its labels, none of them the blank.
-    pub labels: *const i32,
-    /// Number of labels, at least 1.
-    pub len: usize,
-    /// Added to a score for each time that the phrase is completed; finite, at least 0, and 1e30 at most over
-    /// all phrases. After k of its n labels k/n of it is held, and given back when it is not completed.
-    pub bonus: f32,
-    /// Must be 0.
-    pub reserved: u32,
-}
-
 /// Makes some phrases more likely, in streams and searches that begin from now on; those of an earlier
-/// call are forgotten. Greedy search does not look at them. KOSHI_E_CONFIG names a phrase without labels,
-/// with a label that cannot be one, or with a bonus out of its range.
+/// call are forgotten. Greedy search does not look at them. KOSHI_E_CONFIG names a phrase without
+/// labels, with the blank or what is no label, or with a bonus below 0 or out of its range.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_transducer_set_bias(
     transducer: *const koshi_transducer,
@@ -270,15 +256,7 @@ pub unsafe extern "C" fn koshi_transducer_set_bias(
     guard::call(err, || {
         let transducer = registry::get(transducer, "transducer")?;
         // SAFETY: the header's promise on arrays.
-        let given = unsafe { arg::array(phrases, num_phrases, "phrases") }?;
-        let mut phrases = Vec::new();
-        try_reserve(&mut phrases, given.len(), "phrases")?;
-        for phrase in given {
-            config::reserved(phrase.reserved, "phrases")?;
-            // SAFETY: the header's promise on arrays.
-            let labels = unsafe { arg::array(phrase.labels, phrase.len, "labels of a phrase") }?;
-            phrases.push(Phrase { labels, bonus: phrase.bonus });
-        }
+        let phrases = unsafe { phrases::read(phrases, num_phrases) }?;
         transducer.set_phrases(&phrases)
     })
 }

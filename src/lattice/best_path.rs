@@ -111,11 +111,12 @@ pub(crate) fn best_route(view: View, scales: Scales) -> Result<Route> {
 
 impl RawLattice {
     /// The path with the least `graph + acoustic_scale * acoustic`, summed in binary64.
-    /// Ties: the lowest final state, and from there back the lowest arc number. Without
+    /// Graph costs count with the bias costs; the path has them apart. Ties: the lowest final state, and from there back the lowest arc number. Without
     /// any path it is empty and `reached_final` false.
     pub fn best_path(&self, acoustic_scale: f32) -> Result<Path> {
         check_scale(acoustic_scale)?;
-        self.path_along(&best_route(self.view(), Scales::acoustic(acoustic_scale))?, acoustic_scale)
+        let route = best_route(self.biased()?.view(), Scales::acoustic(acoustic_scale))?;
+        self.path_along(&route, acoustic_scale)
     }
 }
 
@@ -132,6 +133,6 @@ impl Lattice {
     pub fn best_route(&self, graph_scale: f32, acoustic_scale: f32) -> Result<Route> {
         let scales = Scales { graph: graph_scale, acoustic: acoustic_scale };
         scales.check()?;
-        best_route(self.view(), scales)
+        best_route(self.biased()?.view(), scales)
     }
 }

@@ -10,11 +10,12 @@ impl RawLattice {
     /// conversion, a state in the middle of a chain (one arc in, one arc out without a
     /// word, neither start nor final) is merged away: costs of the chain are added in
     /// binary64 and rounded once, its transition-ids are joined, its word is that of its
-    /// first arc. Nothing else is merged: this is not determinization.
+    /// first arc. Bias costs become part of the graph costs. Nothing else is merged: this is not determinization.
     ///
     /// Fails with [`Error::Argument`] when a sum of costs is not finite in binary32.
     pub fn to_compact(&self) -> Result<CompactLattice> {
-        let view = self.view();
+        let biased = self.biased()?;
+        let view = biased.view();
         let inner = chain_states(view)?;
         let order = outer_states(&inner)?;
         let mut compact = CompactLattice { offsets: Vec::new(), ..CompactLattice::default() };

@@ -2,6 +2,7 @@
 
 mod align;
 mod best_path;
+mod bias_costs;
 mod compact;
 mod convert;
 mod depth;
@@ -28,6 +29,7 @@ mod union;
 mod weight;
 
 pub use align::{AlignLexicon, AlignOutcome, Aligned, BoundaryOptions, LexiconOptions, PhoneKind, WordBoundary};
+pub use bias_costs::BiasCosts;
 pub use compact::CompactLattice;
 pub use determinize::{
     DeterminizeConfig, Determinized, Determinizer, Exit, Exits, IncrementalDeterminizer, LatticePiece,

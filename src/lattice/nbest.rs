@@ -132,7 +132,8 @@ fn to_the_end(view: View, scales: Scales) -> Result<(Vec<f64>, Vec<f64>)> {
 
 /// The sentences, and whether they would have been more with more memory than `most_bytes`.
 fn search(lattice: &Lattice, n: usize, scales: Scales, most_bytes: usize) -> Result<(Vec<Sentence>, bool)> {
-    let (view, mut found) = (lattice.view(), Vec::new());
+    let biased = lattice.biased()?;
+    let (view, mut found) = (biased.view(), Vec::new());
     if view.num_states() == 0 {
         return Ok((found, false));
     }

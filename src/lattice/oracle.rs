@@ -65,8 +65,9 @@ impl Lattice {
         if self.is_empty() {
             return Err(Error::Argument("the lattice has no path".to_string()));
         }
-        let table = Table::fill(self.view(), reference, self.acoustic_scale())?;
-        let mut oracle = table.trace(self.view(), reference)?;
+        let biased = self.biased()?;
+        let table = Table::fill(biased.view(), reference, self.acoustic_scale())?;
+        let mut oracle = table.trace(biased.view(), reference)?;
         oracle.path = self.path_along(&oracle.route, self.acoustic_scale())?;
         Ok(oracle)
     }

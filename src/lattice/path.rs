@@ -13,6 +13,8 @@ pub struct Path {
     pub graph_cost: f64,
     /// Sum of acoustic costs without the acoustic scale.
     pub acoustic_cost: f64,
+    /// Sum of what phrases cost: below 0 where they made the path more likely. Not part of the graph cost.
+    pub bias_cost: f64,
     /// The scale that was in force when the path was chosen.
     pub acoustic_scale: f32,
     /// Whether the path ends in a final state of the graph.
@@ -20,8 +22,8 @@ pub struct Path {
 }
 
 impl Path {
-    /// `graph_cost + acoustic_scale * acoustic_cost`.
+    /// `graph_cost + bias_cost + acoustic_scale * acoustic_cost`.
     pub fn total_cost(&self) -> f64 {
-        self.graph_cost + f64::from(self.acoustic_scale) * self.acoustic_cost
+        self.graph_cost + self.bias_cost + f64::from(self.acoustic_scale) * self.acoustic_cost
     }
 }

@@ -3,8 +3,9 @@
 use crate::error::{Error, Result};
 
 use super::best_path::{Scales, backward, best_route, check_scale, forward};
+use super::raw::rebuild;
 use super::topology::{Order, View, filled, sort_and_trim};
-use super::{CompactLattice, LatticeWeight, RawLattice};
+use super::{CompactLattice, LatticeArc, LatticeWeight, RawLattice};
 
 /// Which arcs and final states lie on a path within the beam.
 struct Within {
@@ -56,12 +57,14 @@ fn scaled(weight: LatticeWeight, graph: f32, acoustic: f32) -> Result<LatticeWei
 
 impl RawLattice {
     /// The arcs and final states that lie on a path whose `graph + acoustic_scale *
-    /// acoustic` is at most `beam` above the best one's, in binary64. The best path always
+    /// acoustic` is at most `beam` above the best one's, in binary64, graph costs with the bias costs. The best path always
     /// stays. States keep their order. `beam` may be 0 or `+inf`, not negative or NaN.
     pub fn prune(&self, beam: f32, acoustic_scale: f32) -> Result<RawLattice> {
-        let keep = within(self.view(), beam, acoustic_scale)?;
-        let mut lattice =
-            RawLattice::rebuilt(self.view(), &keep.order, |arc| keep.arcs[arc], |state| keep.finals[state])?;
+        let keep = within(self.biased()?.view(), beam, acoustic_scale)?;
+        let (mut lattice, kept_arcs) =
+            rebuild(self.view(), &keep.order, |arc| keep.arcs[arc], |state| keep.finals[state])?;
+        let states = keep.order.states.iter();
+        lattice.bias = self.bias.select(kept_arcs.into_iter(), states.copied())?;
         lattice.times = if self.times.is_empty() { Vec::new() } else { kept_times(&self.times, &keep.order)? };
         lattice.acoustic_scale = self.acoustic_scale;
         lattice.num_frames = self.num_frames;
@@ -69,10 +72,12 @@ impl RawLattice {
         Ok(lattice)
     }
 
-    /// Multiplies graph and acoustic costs, rounding once to binary32. The field
+    /// Multiplies graph costs, bias costs with them, and acoustic costs, rounding once to binary32. The field
     /// `acoustic_scale` stays. Fails with [`Error::Argument`], the lattice unchanged,
     /// when a product is not finite.
     pub fn scale(&mut self, graph: f32, acoustic: f32) -> Result<()> {
+        check_scaled(&self.arcs, &self.finals, graph, acoustic)?;
+        self.bias.scale(graph)?;
         scale_all(&mut self.arcs, &mut self.finals, graph, acoustic)
     }
 }
@@ -105,11 +110,14 @@ fn kept_times(times: &[u32], order: &Order) -> Result<Vec<u32>> {
     Ok(kept)
 }
 
-fn scale_all(arcs: &mut [super::LatticeArc], finals: &mut [LatticeWeight], graph: f32, acoustic: f32) -> Result<()> {
-    let weights = || arcs.iter().map(|arc| arc.weight).chain(finals.iter().copied());
-    for weight in weights() {
-        scaled(weight, graph, acoustic)?;
-    }
+/// Refuses factors that make a cost infinite.
+fn check_scaled(arcs: &[LatticeArc], finals: &[LatticeWeight], graph: f32, acoustic: f32) -> Result<()> {
+    let mut weights = arcs.iter().map(|arc| arc.weight).chain(finals.iter().copied());
+    weights.try_for_each(|weight| scaled(weight, graph, acoustic).map(drop))
+}
+
+fn scale_all(arcs: &mut [LatticeArc], finals: &mut [LatticeWeight], graph: f32, acoustic: f32) -> Result<()> {
+    check_scaled(arcs, finals, graph, acoustic)?;
     for weight in arcs.iter_mut().map(|arc| &mut arc.weight).chain(finals) {
         *weight = scaled(*weight, graph, acoustic)?;
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::error::{Error, Result, try_reserve};
 
 use super::topology::{Order, View, sort_and_trim, times};
-use super::{LatticeWeight, Parts};
+use super::{BiasCosts, LatticeWeight, Parts};
 
 /// An arc of a lattice. In a compact lattice both labels are the word.
 #[derive(Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
@@ -32,6 +32,10 @@ pub struct RawLattice {
     pub offsets: Vec<u32>,
     /// Final costs by state, [`LatticeWeight::ZERO`] where a state is not final.
     pub finals: Vec<LatticeWeight>,
+    /// What phrases cost, which the graph costs do not hold: they are those of the graph alone, also where
+    /// the lattice is written. What chooses between paths, or makes a compact lattice, adds them to the
+    /// graph costs first ([`RawLattice::with_bias`]); pruning keeps them apart.
+    pub bias: BiasCosts,
     /// Time of each state: the number of frames before it. Empty where not known.
     pub times: Vec<u32>,
     /// The scale that the search applied to acoustic costs; the scaled cost of an
@@ -49,6 +53,7 @@ impl Default for RawLattice {
             arcs: Vec::new(),
             offsets: vec![0],
             finals: Vec::new(),
+            bias: BiasCosts::default(),
             times: Vec::new(),
             acoustic_scale: 1.0,
             num_frames: 0,
@@ -124,6 +129,7 @@ impl RawLattice {
     /// state on no path from the start to a final state, times that the arcs contradict,
     /// costs of NaN or `-inf`, an arc with a cost of `+inf`.
     pub fn validate(&self) -> Result<()> {
+        self.bias.check(self)?;
         validate(self.view(), &self.times, self.num_frames, |arc| u32::from(self.arcs[arc].ilabel != 0), |_| 0)
     }
 

@@ -25,7 +25,8 @@ impl Lattice {
         }
         let (old, new) = (old.map(LanguageModel::walk).transpose()?, new.map(LanguageModel::walk).transpose()?);
         let mut pair = Pair { old, new, scale };
-        let mut product = Product::new(self)?;
+        let biased = self.biased()?;
+        let mut product = Product::new(&biased)?;
         product.fill(&mut pair)?;
         let mut lattice: Lattice = match self {
             Lattice::Raw(_) => RawLattice::from_parts(product.finish()?.finish(false)?)?.into(),

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result, try_reserve};
 
-use super::topology::View;
+use super::topology::{View, filled};
 use super::{CompactLattice, Lattice, LatticeArc, LatticeWeight, Path, RawLattice, Strings};
 
 /// A way through a lattice: from its start over the arcs to the final state where it ends.
@@ -76,6 +76,8 @@ impl RawLattice {
         }
         if let Some(state) = route.last {
             path.add_cost(self.finals[state as usize]);
+            let arcs = route.arcs.iter().map(|&arc| self.bias.arc(arc as usize));
+            path.bias_cost = arcs.chain([self.bias.end(state as usize)]).map(f64::from).sum();
             path.reached_final = self.reached_final;
         }
         Ok(path)
@@ -84,10 +86,19 @@ impl RawLattice {
     /// The lattice of `route` alone: its arcs as they are, in a row.
     pub fn linear_along(&self, route: &Route) -> Result<RawLattice> {
         let (arcs, offsets, finals) = in_a_row(self.view(), route)?;
+        let states = route.last.iter().copied();
+        let mut bias = self.bias.select(route.arcs.iter().copied(), states)?;
+        if !bias.is_empty() {
+            // Only the last state ends the path.
+            let mut ends = filled(finals.len(), 0.0)?;
+            ends.iter_mut().rev().zip(&bias.finals).for_each(|(end, cost)| *end = *cost);
+            bias.finals = ends;
+        }
         let mut lattice = RawLattice {
             arcs,
             offsets,
             finals,
+            bias,
             acoustic_scale: self.acoustic_scale,
             reached_final: self.reached_final,
             ..RawLattice::default()

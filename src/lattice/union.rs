@@ -16,7 +16,7 @@ impl Lattice {
     /// longer one, and has the acoustic scale of `self`.
     pub fn union(&self, other: &Lattice) -> Result<Lattice> {
         let (mut union, compact) = match (self, other) {
-            (Lattice::Raw(one), Lattice::Raw(other)) => (joined(one, other)?, false),
+            (Lattice::Raw(one), Lattice::Raw(other)) => (joined(&*one.biased()?, &*other.biased()?)?, false),
             (one, other) => (joined_compact(&one.to_compact()?, &other.to_compact()?)?, true),
         };
         if union.finals.is_empty() {

@@ -3,11 +3,12 @@
 use crate::graph::{Graph, HAS_EPSILONS};
 
 use super::backward::Windows;
+use super::bias::{Bias, bias_state};
 use super::trace::{EPSILON, Trace};
 
 /// A token: its time (frames before it) and its place among the tokens of that time, raw in the
 /// windows and in canonical order in the trace. A place holds until the next frame is searched;
-/// what names a token for longer is its time and graph state.
+/// what names a token for longer is its time and its [`Name`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Frames before the token.
@@ -16,13 +17,27 @@ pub struct Place {
     pub token: u32,
 }
 
+/// What names a token of a time for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Name {
+    /// Id of its graph state.
+    pub state: u32,
+    /// Its bias state; 0 without phrases.
+    pub bias: u32,
+}
+
+impl Name {
+    /// In place of a token that is not there any more.
+    pub const GONE: Name = Name { state: u32::MAX, bias: u32::MAX };
+}
+
 /// A link on a best path, seen from its destination.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
     /// Where it comes from.
     pub from: Place,
-    /// State id of the source, which owns the arc.
-    pub state: u32,
+    /// Name of the source, whose state owns the arc.
+    pub source: Name,
     /// Arc number in the graph.
     pub arc: u32,
     /// Acoustic cost without scale, where it is at hand.
@@ -33,6 +48,7 @@ pub struct Step {
 #[derive(Clone, Copy)]
 pub(super) struct Links<'a> {
     pub graph: &'a Graph,
+    pub bias: &'a Bias,
     pub trace: &'a Trace,
     /// Places in the trace of the tokens of its last time.
     pub boundary: &'a [u32],
@@ -53,16 +69,20 @@ impl Links<'_> {
         }
     }
 
-    /// State id of a token.
-    pub fn state(&self, at: Place) -> u32 {
-        let states = match at.time.checked_sub(self.trace.num_times()) {
-            Some(in_windows) => self.windows.time(in_windows).states,
-            None => self.trace.states_at(at.time),
+    /// Name of a token.
+    pub fn name(&self, at: Place) -> Name {
+        let (states, bias) = match at.time.checked_sub(self.trace.num_times()) {
+            Some(in_windows) => {
+                let time = self.windows.time(in_windows);
+                (time.states, time.bias)
+            }
+            None => (self.trace.states_at(at.time), self.trace.bias_at(at.time)),
         };
-        states[at.token as usize] & !HAS_EPSILONS
+        Name { state: states[at.token as usize] & !HAS_EPSILONS, bias: bias_state(bias, at.token as usize) }
     }
 
-    /// The link into `at` with extra 0 (ties: the smallest file arc), `None` at the start. It is the
+    /// The link into `at` with extra 0 (ties: the smallest file arc, then the smallest bias state of
+    /// the source), `None` at the start. It is the
     /// same at whatever time it is asked for: pruning keeps such links as long as their token.
     pub fn best_link(&self, at: Place) -> Option<Step> {
         let closed = self.trace.num_times();
@@ -70,7 +90,7 @@ impl Links<'_> {
             let link = self.trace.best_link(at.time, at.token)?;
             let time = if link.src & EPSILON != 0 { at.time } else { at.time - 1 };
             let from = Place { time, token: link.src & !EPSILON };
-            return Some(Step { from, state: self.state(from), arc: link.arc, acoustic: Some(link.acoustic) });
+            return Some(Step { from, source: self.name(from), arc: link.arc, acoustic: Some(link.acoustic) });
         };
         let time = self.windows.time(in_windows);
         let alpha = time.tokens[at.token as usize].alpha;
@@ -84,13 +104,21 @@ impl Links<'_> {
             } else {
                 Place { time: at.time - 1, token: self.boundary[raw as usize] }
             };
-            let step = Step { from, state: self.state(from), arc: link.arc, acoustic: None };
-            let file_arc = |step: &Step| self.graph.file_arc(step.state, step.arc);
-            if best.is_none_or(|best| file_arc(&step) < file_arc(&best)) {
+            let step = Step { from, source: self.name(from), arc: link.arc, acoustic: None };
+            let order = |step: &Step| (self.graph.file_arc(step.source.state, step.arc), step.source.bias);
+            if best.is_none_or(|best| order(&step) < order(&best)) {
                 best = Some(step);
             }
         }
         best
+    }
+
+    /// Bias cost of the step to token `to`; 0 without phrases.
+    pub fn bias_cost(&self, to: Place, step: &Step) -> f32 {
+        match self.bias.is_on() {
+            true => self.bias.cost(step.source.bias, self.name(to).bias, self.graph.olabel(step.arc)),
+            false => 0.0,
+        }
     }
 
     /// Acoustic cost without scale of the step to a token of time `to`.
@@ -98,7 +126,7 @@ impl Links<'_> {
         match (step.acoustic, to.checked_sub(self.trace.num_times())) {
             (Some(acoustic), _) => acoustic,
             (None, Some(in_windows)) if step.from.time < to => {
-                self.windows.time(in_windows).acoustic_cost(self.graph, step.state, step.arc)
+                self.windows.time(in_windows).acoustic_cost(self.graph, step.source.state, step.arc)
             }
             _ => 0.0,
         }

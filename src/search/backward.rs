@@ -26,6 +26,7 @@ pub struct Room {
     /// (level, state) and raw place of surviving tokens of a time.
     order: Vec<(u64, u32)>,
     states: Vec<u32>,
+    bias: Vec<u32>,
     links: Vec<(u32, TraceLink)>,
     sorted: Vec<TraceLink>,
     /// Raw place → place in the trace, at the time at hand and at the time before.
@@ -36,7 +37,7 @@ pub struct Room {
 impl Room {
     /// Bytes held.
     pub fn memory(&self) -> usize {
-        (self.here.capacity() + self.before.capacity() + self.states.capacity()) * 4
+        (self.here.capacity() + self.before.capacity() + self.states.capacity() + self.bias.capacity()) * 4
             + (self.places.capacity() + self.places_before.capacity()) * 4
             + self.survivors.capacity() * size_of::<Survivor>()
             + self.begins.capacity() * 8
@@ -117,7 +118,7 @@ fn move_time(
     order_tokens(graph, &time, survivors.clone(), trace.num_times() == 0, room)?;
     let previous = at.checked_sub(1).map(|at| windows.time(at));
     sort_links(graph, &time, previous.as_ref(), survivors, trace, room)?;
-    trace.push_time(&room.states, &room.sorted)?;
+    trace.push_time(&room.states, &room.bias, &room.sorted)?;
     std::mem::swap(&mut room.places, &mut room.places_before);
     Ok(())
 }
@@ -208,7 +209,7 @@ fn visit(time: &Time<'_>, token: u32, recording: bool, lattice_beam: f32, room: 
     }
 }
 
-/// Puts the surviving tokens of a time in canonical order: `room.states`, `room.places`.
+/// Puts the surviving tokens of a time in canonical order: `room.states`, `room.bias`, `room.places`.
 fn order_tokens(
     graph: &Graph,
     time: &Time<'_>,
@@ -234,7 +235,11 @@ fn order_tokens(
             room.order.push(key(survivor.dst));
         }
     }
-    room.order.sort_unstable();
+    if time.bias.is_empty() {
+        room.order.sort_unstable();
+    } else {
+        room.order.sort_unstable_by_key(|&(key, token)| (key, time.bias[token as usize]));
+    }
     room.order.dedup();
     room.states.clear();
     try_reserve(&mut room.states, room.order.len(), ROOM)?;
@@ -243,10 +248,15 @@ fn order_tokens(
         room.states.push(key as u32);
         room.places[token as usize] = place as u32;
     }
+    room.bias.clear();
+    if !time.bias.is_empty() {
+        try_reserve(&mut room.bias, room.order.len(), ROOM)?;
+        room.bias.extend(room.order.iter().map(|&(_, token)| time.bias[token as usize]));
+    }
     Ok(())
 }
 
-/// Turns the survivors of a time into trace links, sorted by (destination, file arc): `room.sorted`.
+/// Turns the survivors of a time into trace links, sorted by (destination, file arc), then the source's bias state: `room.sorted`.
 fn sort_links(
     graph: &Graph,
     time: &Time<'_>,
@@ -273,7 +283,12 @@ fn sort_links(
         let file_arc = graph.file_arc(state & !HAS_EPSILONS, link.arc);
         room.links.push((file_arc, TraceLink { src, dst, arc: link.arc, extra, acoustic }));
     }
-    room.links.sort_unstable_by_key(|(file_arc, link)| (link.dst, *file_arc));
+    if time.bias.is_empty() {
+        room.links.sort_unstable_by_key(|(file_arc, link)| (link.dst, *file_arc));
+    } else {
+        // One arc may come from several bias states of its source, whose places follow them.
+        room.links.sort_unstable_by_key(|(file_arc, link)| (link.dst, *file_arc, link.src));
+    }
     room.sorted.clear();
     try_reserve(&mut room.sorted, room.links.len(), ROOM)?;
     room.sorted.extend(room.links.iter().map(|(_, link)| *link));

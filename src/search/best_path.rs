@@ -4,19 +4,20 @@
 use crate::error::{Result, try_copy, try_reserve};
 use crate::lattice::Path;
 
-use super::backtrace::{Links, Place, Step};
+use super::backtrace::{Links, Name, Place, Step};
 
 /// A step that the path has taken, with all that it adds up to from the start.
 #[derive(Clone, Copy, Debug)]
 struct Taken {
-    /// Time and state of its source: they name the token for good, whatever becomes of its place.
+    /// Time and name of its source: they stay, whatever becomes of its place.
     time: usize,
-    state: u32,
+    source: Name,
     /// Words and frames up to its end.
     words: u32,
     frames: u32,
     graph_cost: f64,
     acoustic_cost: f64,
+    bias_cost: f64,
 }
 
 /// What has been committed of the path.
@@ -24,8 +25,8 @@ struct Taken {
 struct Committed {
     words: usize,
     frames: usize,
-    graph_cost: f64,
-    acoustic_cost: f64,
+    /// Graph, acoustic and bias cost.
+    costs: [f64; 3],
 }
 
 /// The best path that was traced last. A token's best path never changes while the token is
@@ -73,21 +74,21 @@ impl BestPath {
         Ok(())
     }
 
-    /// The steps from `end` back to a token on the path, each with the time that it leads to, and the
+    /// The steps from `end` back to a token on the path, each with the token that it leads to, and the
     /// number of steps before that token.
-    fn walk_back(&mut self, links: &Links<'_>, end: Place) -> Result<(usize, Vec<(usize, Step)>)> {
+    fn walk_back(&mut self, links: &Links<'_>, end: Place) -> Result<(usize, Vec<(Place, Step)>)> {
         let mut fresh = Vec::new();
         let (mut at, mut before) = (end, self.steps.len());
         while let Some(step) = links.best_link(at) {
             self.followed += 1;
             try_reserve(&mut fresh, 1, WHAT)?;
-            fresh.push((at.time, step));
+            fresh.push((at, step));
             let time = step.from.time;
             while before > 0 && self.steps[before - 1].time > time {
                 before -= 1;
             }
             let there = self.steps[..before].iter().rposition(|taken| taken.time != time).map_or(0, |last| last + 1);
-            let met = self.steps[there..before].iter().position(|taken| taken.state == step.state);
+            let met = self.steps[there..before].iter().position(|taken| taken.source == step.source);
             if let Some(met) = met {
                 return Ok((there + met, fresh));
             }
@@ -106,9 +107,9 @@ impl BestPath {
         self.times.truncate(words);
     }
 
-    /// Goes a step, to a token of time `to`. The room for it has been made.
-    fn take(&mut self, links: &Links<'_>, to: usize, step: &Step) {
-        if to > step.from.time {
+    /// Goes a step, to token `to`. The room for it has been made.
+    fn take(&mut self, links: &Links<'_>, to: Place, step: &Step) {
+        if to.time > step.from.time {
             self.ilabels.push(links.graph.ilabel(step.arc));
         }
         let olabel = links.graph.olabel(step.arc);
@@ -117,21 +118,21 @@ impl BestPath {
             self.times.push(step.from.time as u32);
         }
         // Summed from the start, so that equal paths have equal sums however they were found.
-        let (graph, acoustic) = self.costs();
+        let [graph, acoustic, bias] = self.costs();
         self.steps.push(Taken {
             time: step.from.time,
-            state: step.state,
+            source: step.source,
             words: self.olabels.len() as u32,
             frames: self.ilabels.len() as u32,
-            graph_cost: graph + f64::from(links.graph.state(step.state).weight(step.arc)),
-            acoustic_cost: acoustic + f64::from(links.acoustic_cost(to, step)),
+            graph_cost: graph + f64::from(links.graph.state(step.source.state).weight(step.arc)),
+            acoustic_cost: acoustic + f64::from(links.acoustic_cost(to.time, step)),
+            bias_cost: bias + f64::from(links.bias_cost(to, step)),
         });
     }
 
-    /// Graph cost and acoustic cost of the whole path.
-    fn costs(&self) -> (f64, f64) {
-        let none = (self.committed.graph_cost, self.committed.acoustic_cost);
-        self.steps.last().map_or(none, |last| (last.graph_cost, last.acoustic_cost))
+    /// Graph, acoustic and bias cost of the whole path.
+    fn costs(&self) -> [f64; 3] {
+        self.steps.last().map_or(self.committed.costs, |last| [last.graph_cost, last.acoustic_cost, last.bias_cost])
     }
 
     /// Forgets the steps before the one that leaves time `time`, but for words and costs. Gives the
@@ -142,8 +143,7 @@ impl BestPath {
         self.committed = Committed {
             words: last.words as usize,
             frames: self.committed.frames + last.frames as usize,
-            graph_cost: last.graph_cost,
-            acoustic_cost: last.acoustic_cost,
+            costs: [last.graph_cost, last.acoustic_cost, last.bias_cost],
         };
         self.steps.drain(..first);
         self.steps.iter_mut().for_each(|step| step.frames -= last.frames);
@@ -160,13 +160,14 @@ impl BestPath {
             (_, Some(&time)) => (time as usize).saturating_sub(self.committed.frames).min(self.ilabels.len()),
             (_, None) => self.ilabels.len(),
         };
-        let (graph_cost, acoustic_cost) = self.costs();
+        let [graph_cost, acoustic_cost, bias_cost] = self.costs();
         Ok(Path {
             ilabels: try_copy(&self.ilabels[frames..], WHAT)?,
             olabels: try_copy(&self.olabels[words..], WHAT)?,
             frames: try_copy(&self.times[words..], WHAT)?,
             graph_cost,
             acoustic_cost,
+            bias_cost,
             ..Path::default()
         })
     }

@@ -14,6 +14,8 @@ use crate::error::{Error, Result, try_reserve};
 use crate::graph::{Graph, HAS_EPSILONS};
 use crate::lattice::RawLattice;
 
+use super::backtrace::Name;
+use super::bias::bias_state;
 use super::trace::EPSILON;
 use super::window::{Link, NO_LINK, Window};
 
@@ -115,13 +117,13 @@ impl Commits {
 fn bytes(lattice: &RawLattice) -> usize {
     size_of_val(lattice.arcs.as_slice())
         + size_of_val(lattice.finals.as_slice())
-        + (lattice.offsets.len() + lattice.times.len()) * 4
+        + (lattice.offsets.len() + lattice.times.len() + lattice.bias.arcs.len() + lattice.bias.finals.len()) * 4
 }
 
-/// Which tokens of a time are kept, in the windows' own places, and their states.
+/// Which tokens of a time are kept, in the windows' own places, and their names.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    states: Vec<u32>,
+    names: Vec<Name>,
     kept: Vec<bool>,
 }
 
@@ -133,16 +135,16 @@ pub(super) struct Dropping {
 }
 
 impl Dropping {
-    /// Begins with the tokens of the time before the windows: `states` by place, `u32::MAX` where a
+    /// Begins with the tokens of the time before the windows: names by place, [`Name::GONE`] where a
     /// token is gone for other reasons. `most` is the most tokens of a time.
-    pub fn new(before: impl ExactSizeIterator<Item = (u32, bool)>, most: usize) -> Result<Dropping> {
+    pub fn new(before: impl ExactSizeIterator<Item = (Name, bool)>, most: usize) -> Result<Dropping> {
         let mut room = Dropping::default();
         for (list, len) in [(&mut room.before, most.max(before.len())), (&mut room.here, most.max(before.len()))] {
-            try_reserve(&mut list.states, len, WHAT)?;
+            try_reserve(&mut list.names, len, WHAT)?;
             try_reserve(&mut list.kept, len, WHAT)?;
         }
-        for (state, kept) in before {
-            room.before.states.push(state);
+        for (name, kept) in before {
+            room.before.names.push(name);
             room.before.kept.push(kept);
         }
         Ok(room)
@@ -153,8 +155,11 @@ impl Dropping {
         for at in 0..window.num_times() {
             let (start, end) = window.bounds(at);
             let tokens = start.tokens..end.tokens;
-            self.here.states.clear();
-            self.here.states.extend(window.states[tokens.clone()].iter().map(|state| state & !HAS_EPSILONS));
+            self.here.names.clear();
+            self.here.names.extend(tokens.clone().map(|token| Name {
+                state: window.states[token] & !HAS_EPSILONS,
+                bias: bias_state(&window.bias, token),
+            }));
             self.here.kept.clear();
             self.here.kept.resize(tokens.len(), false);
             // Epsilon arcs leave tokens of lower level only, which stand first here.
@@ -172,34 +177,34 @@ impl Dropping {
         }
     }
 
-    /// The source of a link: its state, and whether it is kept.
-    fn source(&self, link: &Link) -> (u32, bool) {
+    /// The source of a link: its name, and whether it is kept.
+    fn source(&self, link: &Link) -> (Name, bool) {
         let tokens = if link.src & EPSILON != 0 { &self.here } else { &self.before };
         let place = (link.src & !EPSILON) as usize;
-        match (tokens.states.get(place), tokens.kept.get(place)) {
-            (Some(&state), Some(&kept)) => (state, kept),
-            _ => (u32::MAX, false),
+        match (tokens.names.get(place), tokens.kept.get(place)) {
+            (Some(&name), Some(&kept)) => (name, kept),
+            _ => (Name::GONE, false),
         }
     }
 
-    /// Whether the best link of a token (ties: the smallest file arc) comes from one that is kept.
+    /// Whether the best link of a token (ties: the smallest file arc, then bias state) comes from one that is kept.
     fn is_kept(&self, graph: &Graph, window: &Window, token: usize) -> bool {
         let alpha = window.tokens[token].alpha;
-        let mut best: Option<(u32, bool)> = None;
+        let mut best: Option<((u32, u32), bool)> = None;
         let mut next = window.tokens[token].head;
         while let Some(link) = window.links.get(next as usize) {
             next = link.next;
             if link.cost != alpha {
                 continue;
             }
-            let (state, kept) = self.source(link);
+            let (name, kept) = self.source(link);
             // A source that is gone for other reasons lies too far above the best, and so does this token.
-            if state == u32::MAX {
+            if name == Name::GONE {
                 return false;
             }
-            let file_arc = graph.file_arc(state, link.arc);
-            if best.is_none_or(|(least, _)| file_arc < least) {
-                best = Some((file_arc, kept));
+            let order = (graph.file_arc(name.state, link.arc), name.bias);
+            if best.is_none_or(|(least, _)| order < least) {
+                best = Some((order, kept));
             }
         }
         best.is_some_and(|(_, kept)| kept)

@@ -2,22 +2,27 @@
 //! links of the last times, the trace of what survived before them, and the questions that can
 //! be asked of both.
 
+use std::cmp::Ordering;
+use std::sync::Arc;
+
 use crate::error::{Result, try_filled, try_reserve};
 use crate::graph::{Graph, HAS_EPSILONS};
 use crate::lattice::{LatticePiece, Path, RawLattice};
 
 use parking_lot::Mutex;
 
-use super::backtrace::{Links, Place};
+use super::backtrace::{Links, Name, Place};
 use super::backward::{Room, Windows, extras_before, move_to_trace};
 use super::best_path::BestPath;
+use super::bias::{Bias, bias_state};
 use super::commit::{BEHIND, CommitConfig, Commits, CommittedLattice, Dropping, LOOK, WHAT};
 use super::config::SearchConfig;
-use super::ends::Ends;
+use super::ends::{Ends, LastToken};
+use super::phrases::Phrases;
 use super::stable::StableWords;
 use super::stats::SearchStats;
 use super::trace::Trace;
-use super::window::Window;
+use super::window::{Time, Token, Window};
 
 /// Times after which a window counts as full, whatever its links: their rows take memory too.
 const MOST_TIMES: usize = 50;
@@ -46,6 +51,8 @@ pub struct History {
     /// Least cost of the last time, before it was subtracted.
     pub least: f32,
     commits: Commits,
+    /// The phrases of the utterance.
+    pub bias: Bias,
     /// What was traced back of it. Calls that only look may run together.
     traced: Box<Mutex<Traced>>,
 }
@@ -65,6 +72,7 @@ impl History {
         self.boundary.clear();
         self.trace.clear();
         self.commits.clear();
+        self.bias.clear();
         let Traced { best, stable } = self.traced.get_mut();
         best.clear();
         stable.clear();
@@ -73,6 +81,29 @@ impl History {
     /// One that remembers nothing and holds no memory, with the same options.
     pub fn fresh(&self) -> History {
         History { commits: self.commits.fresh(), ..History::default() }
+    }
+
+    /// Lets `phrases` bias the search from the next time on.
+    pub fn change_phrases(&mut self, phrases: Arc<Phrases>) -> Result<()> {
+        let next = self.last_time().map_or(0, |last| last + 1);
+        if next > 0 && !self.bias.is_on() {
+            // Tokens so far were made without phrases, which is to have none.
+            self.bias.change(Arc::new(Phrases::none()), 0)?;
+            let given = self.older.start_bias().and_then(|()| self.younger.start_bias());
+            if let Err(error) = given.and_then(|()| self.trace.start_bias()) {
+                self.stop_bias();
+                return Err(error);
+            }
+        }
+        self.bias.change(phrases, next)
+    }
+
+    /// Takes the bias states off again.
+    fn stop_bias(&mut self) {
+        self.bias.clear();
+        self.older.bias.clear();
+        self.younger.bias.clear();
+        self.trace.stop_bias();
     }
 
     /// Bytes that tokens, links and trace hold. What was traced back is not among them: who only
@@ -128,13 +159,28 @@ impl History {
 
     /// State ids and costs above the best of the tokens of the last time.
     pub fn last_tokens(&self) -> impl ExactSizeIterator<Item = (u32, f32)> + Clone {
+        self.ends().map(|token| (token.state, token.cost))
+    }
+
+    /// The last time, if there is one.
+    fn last(&self) -> Option<Time<'_>> {
         let windows = self.windows();
-        let (states, tokens) = match windows.num_times().checked_sub(1) {
-            Some(last) => (windows.time(last).states, windows.time(last).tokens),
-            None => (&[][..], &[][..]),
+        windows.num_times().checked_sub(1).map(|last| windows.time(last))
+    }
+
+    /// A token of the last time, as an end of the utterance.
+    fn end(&self, state: u32, token: Token, bias: u32) -> LastToken {
+        LastToken { state: state & !HAS_EPSILONS, bias, cost: token.alpha - self.least, held: self.bias.held(bias) }
+    }
+
+    /// All of them.
+    fn ends(&self) -> impl ExactSizeIterator<Item = LastToken> + Clone {
+        let (states, tokens, bias) = match self.last() {
+            Some(time) => (time.states, time.tokens, time.bias),
+            None => (&[][..], &[][..], &[][..]),
         };
-        let least = self.least;
-        states.iter().zip(tokens).map(move |(state, token)| (state & !HAS_EPSILONS, token.alpha - least))
+        let all = states.iter().zip(tokens).enumerate();
+        all.map(move |(at, (&state, &token))| self.end(state, token, bias_state(bias, at)))
     }
 
     /// Whether the token of the last time with that place has not been dropped by a commit.
@@ -157,9 +203,9 @@ impl History {
         config: &SearchConfig,
         use_final: bool,
         room: &mut Room,
-        read: impl FnOnce(&Trace, &Ends) -> Result<T>,
+        read: impl FnOnce(&Trace, &Bias, &Ends) -> Result<T>,
     ) -> Result<T> {
-        let ends = Ends::new(self.last_tokens(), graph, use_final)?;
+        let ends = Ends::new(self.ends(), graph, use_final)?;
         let mark = self.trace.mark();
         let mut boundary = Vec::new();
         try_reserve(&mut boundary, self.boundary.len(), "boundary")?;
@@ -170,7 +216,7 @@ impl History {
         let answer = moved.and_then(|()| {
             // From places in the window to places in the trace.
             let sorted = ends.reordered(&boundary)?;
-            read(&self.trace, &sorted)
+            read(&self.trace, &self.bias, &sorted)
         });
         self.trace.cut_back(mark);
         answer
@@ -185,13 +231,18 @@ impl History {
         room: &mut Room,
     ) -> Result<RawLattice> {
         let no_frames = self.no_frames();
-        let lattice = self.with_whole_trace(graph, config, use_final, room, |trace, ends| {
-            trace.lattice(graph, ends, config.lattice_beam, config.acoustic_scale)
+        let lattice = self.with_whole_trace(graph, config, use_final, room, |trace, bias, ends| {
+            trace.lattice(graph, bias, ends, config.lattice_beam, config.acoustic_scale)
         })?;
         if use_final && no_frames && !lattice.reached_final {
             return Ok(RawLattice::empty(config.acoustic_scale));
         }
         Ok(lattice)
+    }
+
+    /// What [`History::set_commit`] was last given.
+    pub fn commit_config(&self) -> Option<CommitConfig> {
+        self.commits.config
     }
 
     /// Commits from now on as `config` says, or not at all. On an error nothing has changed.
@@ -231,19 +282,19 @@ impl History {
         let last = now - BEHIND;
         let narrow = self.trace.narrow(base + 1..last + 1, &extras, beam);
         let forced = narrow.is_none() && (now - base) as u64 >= options.frames;
-        let end = self.end_of_best_path(graph)?;
+        let end = self.best_token();
         let (Some(at), Some(end)) = (narrow.or_else(|| forced.then(|| self.on_path(graph, end?, last))?), end) else {
             self.commits.looked = now;
             return Ok(false);
         };
-        let lattice = self.trace.lattice_into(at, graph, beam, config.acoustic_scale)?;
+        let lattice = self.trace.lattice_into(at, graph, &self.bias, beam, config.acoustic_scale)?;
         self.trace.single_out(at, forced, beam, &mut extras);
         let dropping = if forced { Some(self.dropping(&extras, beam)?) } else { None };
         self.trace.reserve_commit()?;
         self.commits.reserve()?;
         let Traced { best, stable } = self.traced.get_mut();
         let windows = Windows { older: &self.older, younger: &self.younger };
-        best.trace(&Links { graph, trace: &self.trace, boundary: &self.boundary, windows }, end)?;
+        best.trace(&Links { graph, bias: &self.bias, trace: &self.trace, boundary: &self.boundary, windows }, end)?;
         // From here on nothing fails.
         if let Some(mut dropping) = dropping {
             dropping.go_on(graph, &mut self.older);
@@ -272,11 +323,11 @@ impl History {
         Ok(extras)
     }
 
-    /// The best token of the last time.
-    fn end_of_best_path(&self, graph: &Graph) -> Result<Option<Place>> {
-        let ends = Ends::new(self.last_tokens(), graph, false)?;
-        let best = ends.best(self.last_tokens().map(|(state, _)| state));
-        Ok(self.last_time().zip(best).map(|(time, token)| Place { time, token: token as u32 }))
+    /// The best token of the last time, whatever it holds: it emits.
+    fn best_token(&self) -> Option<Place> {
+        let best = self.ends().enumerate().filter(|(_, end)| end.cost == 0.0);
+        let best = best.min_by_key(|(_, end)| (end.state, end.bias));
+        self.last_time().zip(best).map(|(time, (token, _))| Place { time, token: token as u32 })
     }
 
     /// The token by which the best path to `end` leaves `time`.
@@ -297,8 +348,11 @@ impl History {
         let last = self.trace.num_times().saturating_sub(1);
         let (states, first) = (self.trace.states_at(last), self.trace.tokens_at(last).start);
         let before = self.boundary.iter().map(|&place| match states.get(place as usize) {
-            Some(&state) => (state, extras[first + place as usize] <= lattice_beam),
-            None => (u32::MAX, false),
+            Some(&state) => {
+                let name = Name { state, bias: bias_state(self.trace.bias_at(last), place as usize) };
+                (name, extras[first + place as usize] <= lattice_beam)
+            }
+            None => (Name::GONE, false),
         });
         let windows = self.windows();
         let most = (0..windows.num_times()).map(|at| windows.time(at).states.len()).max().unwrap_or(0);
@@ -306,7 +360,7 @@ impl History {
     }
 
     fn links<'a>(&'a self, graph: &'a Graph) -> Links<'a> {
-        Links { graph, trace: &self.trace, boundary: &self.boundary, windows: self.windows() }
+        Links { graph, bias: &self.bias, trace: &self.trace, boundary: &self.boundary, windows: self.windows() }
     }
 
     /// The next piece for incremental determinization behind time `from`, or from the start, and
@@ -321,7 +375,7 @@ impl History {
         if to + AHEAD >= self.trace.num_times() {
             return Ok(None);
         }
-        let piece = self.trace.piece(graph, from, to, AHEAD, config.lattice_beam)?;
+        let piece = self.trace.piece(graph, &self.bias, from, to, AHEAD, config.lattice_beam)?;
         Ok(Some((to, piece)))
     }
 
@@ -335,8 +389,8 @@ impl History {
         room: &mut Room,
     ) -> Result<(LatticePiece, bool)> {
         let no_frames = self.no_frames();
-        let (piece, reached_final) = self.with_whole_trace(graph, config, use_final, room, |trace, ends| {
-            Ok((trace.last_piece(graph, from, ends, config.lattice_beam)?, ends.reached_final))
+        let (piece, reached_final) = self.with_whole_trace(graph, config, use_final, room, |trace, bias, ends| {
+            Ok((trace.last_piece(graph, bias, from, ends, config.lattice_beam)?, ends.reached_final))
         })?;
         if use_final && no_frames && !reached_final {
             return Ok((LatticePiece::default(), false));
@@ -346,10 +400,15 @@ impl History {
 
     /// The best path now, to a final state if asked for and reached.
     pub fn best_path(&self, graph: &Graph, config: &SearchConfig, use_final: bool) -> Result<Path> {
-        self.path_from(graph, config, use_final, 0)
+        let ends = Ends::new(self.ends(), graph, use_final)?;
+        let end = ends.best(self.ends());
+        let empty = use_final && self.no_frames() && !ends.reached_final;
+        let end = end.filter(|_| !empty).map(|token| (token, ends.final_costs[token], ends.held[token]));
+        let path = self.path_to(graph, config, end, 0)?;
+        Ok(Path { reached_final: ends.reached_final && !empty, ..path })
     }
 
-    /// The best path to the best token without its first `from` words, as `BestPath::path_from`
+    /// The best path to the best token that emits, without its first `from` words, as `BestPath::path_from`
     /// gives it, and how many of all its words can no longer change. `emitting` gives the places of
     /// the tokens that emit in the next frame. The work follows the frames since the last call.
     pub fn partial(
@@ -357,9 +416,17 @@ impl History {
         graph: &Graph,
         config: &SearchConfig,
         from: usize,
-        emitting: impl ExactSizeIterator<Item = u32>,
+        emitting: impl ExactSizeIterator<Item = u32> + Clone,
     ) -> Result<(Path, usize)> {
-        let path = self.path_from(graph, config, false, from)?;
+        // A token that does not emit may be the best end, where others give back much; its words will be
+        // no more.
+        let last = self.last();
+        let end = |last: Time<'_>, at: usize| self.end(last.states[at], last.tokens[at], bias_state(last.bias, at));
+        let ends = emitting.clone().filter_map(|place| Some((place as usize, end(last?, place as usize))));
+        let order = |end: &LastToken| (end.cost + end.held, end.state, end.bias);
+        let better = |a: &LastToken, b: &LastToken| order(a).partial_cmp(&order(b)).unwrap_or(Ordering::Equal);
+        let end = ends.min_by(|(_, a), (_, b)| better(a, b)).map(|(token, end)| (token, 0.0, end.held));
+        let path = self.path_to(graph, config, end, from)?;
         let stable = match self.last_time() {
             Some(time) => self.traced.lock().stable.count(&self.links(graph), time, emitting)?,
             None => 0,
@@ -367,17 +434,22 @@ impl History {
         Ok((path, stable))
     }
 
-    fn path_from(&self, graph: &Graph, config: &SearchConfig, use_final: bool, from: usize) -> Result<Path> {
-        let ends = Ends::new(self.last_tokens(), graph, use_final)?;
-        let end = ends.best(self.last_tokens().map(|(state, _)| state));
-        let empty = use_final && self.no_frames() && !ends.reached_final;
+    /// The best path to a token of the last time, with the final and bias cost that it ends at, without
+    /// its first `from` words.
+    fn path_to(
+        &self,
+        graph: &Graph,
+        config: &SearchConfig,
+        end: Option<(usize, f32, f32)>,
+        from: usize,
+    ) -> Result<Path> {
         let mut path = match (self.last_time(), end) {
-            (Some(time), Some(token)) if !empty => {
+            (Some(time), Some((token, final_cost, held))) => {
                 let best = &mut self.traced.lock().best;
                 best.trace(&self.links(graph), Place { time, token: token as u32 })?;
                 let mut path = best.path_from(from)?;
-                path.graph_cost += f64::from(ends.final_costs[token]);
-                path.reached_final = ends.reached_final;
+                path.graph_cost += f64::from(final_cost);
+                path.bias_cost += f64::from(held);
                 path
             }
             _ => Path::default(),
@@ -388,7 +460,6 @@ impl History {
 
     /// Cost of the best final token above the best token; `+inf` where none is final.
     pub fn final_relative_cost(&self, graph: &Graph) -> f32 {
-        let totals = self.last_tokens().map(|(state, cost)| cost + graph.final_cost(state));
-        totals.fold(f32::INFINITY, f32::min)
+        Ends::final_relative_cost(self.ends(), graph)
     }
 }

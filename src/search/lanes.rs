@@ -1,16 +1,20 @@
 //! What every backend offers: channels, and lanes that advance them.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::error::Result;
 use crate::lattice::{LatticePiece, Path, RawLattice};
 
-use super::{CommitConfig, CommittedLattice, History, Rows, SearchStats};
+use super::{CommitConfig, CommittedLattice, History, Phrases, Rows, SearchStats};
 
 /// The search state of one utterance, held by a backend.
 pub trait LaneChannel: Send {
-    /// Starts a new utterance: one token at the start state, and its closure.
-    fn begin(&mut self) -> Result<()>;
+    /// Starts a new utterance, biased by `phrases`: one token at the start state, and its closure.
+    fn begin(&mut self, phrases: Option<Arc<Phrases>>) -> Result<()>;
+    /// Lets `phrases` bias the utterance from the next frame on, in place of those before: what tokens hold
+    /// is given back on the arcs of that frame. On an error nothing has changed.
+    fn change_phrases(&mut self, phrases: Arc<Phrases>) -> Result<()>;
     /// Frames searched since `begin`.
     fn num_frames(&self) -> u64;
     /// Sets the entry of each column that an emitting token would read in the next frame.
@@ -33,6 +37,8 @@ pub trait LaneChannel: Send {
     fn piece(&self, from: Option<usize>) -> Result<Option<(usize, LatticePiece)>>;
     /// The piece behind time `from`, or from the start, up to now, and whether it ends in finals.
     fn last_piece(&mut self, from: Option<usize>, use_final: bool) -> Result<(LatticePiece, bool)>;
+    /// What [`LaneChannel::set_commit`] was last given.
+    fn commit_config(&self) -> Option<CommitConfig>;
     /// Commits from now on as `config` says, or not at all.
     fn set_commit(&mut self, config: Option<CommitConfig>) -> Result<()>;
     /// Frames that have been committed: where lattices and pieces begin.
@@ -97,6 +103,6 @@ pub trait Lanes: Send + Sync {
     /// A channel that has not begun.
     fn new_channel(&self) -> Result<Self::Channel>;
     /// Advances all items by all of their rows, or as far as they go. Items whose channel is of
-    /// another backend fail.
+    /// another backend are left as they are.
     fn advance<H: Holds<Self::Channel>>(&self, batch: &mut [LaneWork<'_, H>]);
 }

@@ -8,6 +8,7 @@
 mod backtrace;
 mod backward;
 mod best_path;
+mod bias;
 mod capacity;
 mod commit;
 mod config;
@@ -23,8 +24,9 @@ mod stretch;
 mod trace;
 mod window;
 
-pub use backtrace::{Place, Step};
+pub use backtrace::{Name, Place, Step};
 pub use backward::Room;
+pub use bias::{Bias, Steps, bias_state};
 pub use capacity::largest_fitting;
 pub use commit::{CommitConfig, CommittedLattice, LOOK};
 pub use config::SearchConfig;

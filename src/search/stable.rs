@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::error::{Error, Result, try_filled, try_reserve};
 
-use super::backtrace::{Links, Place};
+use super::backtrace::{Links, Name, Place};
 
 /// The words of the emitting tokens' best paths as a tree, grown from one time that is looked at to
 /// the next: only the frames in between are walked back.
@@ -34,7 +34,7 @@ pub(super) struct StableWords {
 #[derive(Clone, Copy, Debug)]
 struct Known {
     place: u32,
-    state: u32,
+    name: Name,
     node: u32,
 }
 
@@ -130,7 +130,7 @@ impl StableWords {
             let at = Place { time, token: place };
             let node = self.node_of(links, &mut since, at)?;
             self.nodes[node as usize].tokens += 1;
-            now.push(Known { place, state: links.state(at), node });
+            now.push(Known { place, name: links.name(at), node });
         }
         for token in std::mem::replace(&mut self.last, now) {
             self.nodes[token.node as usize].tokens -= 1;
@@ -157,10 +157,10 @@ impl StableWords {
             }
         } else {
             // They have moved to the trace, those that survived.
-            self.last.sort_unstable_by_key(|token| token.state);
+            self.last.sort_unstable_by_key(|token| token.name);
             for token in 0..links.num_tokens(first) as u32 {
-                let state = links.state(Place { time: first, token });
-                if let Ok(at) = self.last.binary_search_by_key(&state, |token| token.state) {
+                let name = links.name(Place { time: first, token });
+                if let Ok(at) = self.last.binary_search_by_key(&name, |token| token.name) {
                     nodes[token as usize] = self.last[at].node;
                 }
             }

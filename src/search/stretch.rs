@@ -4,8 +4,9 @@ use std::ops::RangeInclusive;
 
 use crate::error::{Error, Result, try_filled, try_reserve};
 use crate::graph::Graph;
-use crate::lattice::{Exit, Exits, LatticeArc, LatticePiece, LatticeWeight, RawLattice};
+use crate::lattice::{BiasCosts, Exit, Exits, LatticeArc, LatticePiece, LatticeWeight, RawLattice};
 
+use super::bias::Bias;
 use super::ends::Ends;
 use super::trace::{Trace, TraceLink, source};
 
@@ -14,6 +15,8 @@ use super::trace::{Trace, TraceLink, source};
 struct Stretch {
     arcs: Vec<LatticeArc>,
     offsets: Vec<u32>,
+    /// Bias costs of the arcs; empty without phrases.
+    bias: Vec<f32>,
     /// State of each token; that of the next survivor where it does not survive.
     state_of: Vec<u32>,
 }
@@ -22,6 +25,7 @@ struct Stretch {
 struct Survivors<'a> {
     trace: &'a Trace,
     graph: &'a Graph,
+    bias: &'a Bias,
     times: RangeInclusive<usize>,
     /// Of the tokens from the first time on.
     extras: &'a [f32],
@@ -33,6 +37,11 @@ impl Survivors<'_> {
     fn tokens(&self, time: usize) -> std::ops::Range<usize> {
         let (tokens, first) = (self.trace.tokens_at(time), self.trace.tokens_at(*self.times.start()).start);
         tokens.start - first..tokens.end - first
+    }
+
+    /// Bias state of a token, by its place among `extras`.
+    fn bias_of(&self, token: usize) -> u32 {
+        self.trace.bias_of(self.trace.tokens_at(*self.times.start()).start + token)
     }
 
     /// Calls `visit(link, state of its source, src, dst)` for each surviving link into the times
@@ -88,18 +97,23 @@ impl Survivors<'_> {
         next_arc.extend_from_slice(&offsets);
         let blank = LatticeArc { next: 0, ilabel: 0, olabel: 0, weight: LatticeWeight::ONE };
         let mut arcs = try_filled(blank, num_arcs as usize, "lattice arcs")?;
+        let mut bias = try_filled(0.0, if self.bias.is_on() { arcs.len() } else { 0 }, "lattice arcs")?;
         self.each_link(first, |link, state, src, dst| {
             let slot = &mut next_arc[state_of[src] as usize];
+            let olabel = self.graph.olabel(link.arc);
+            if let Some(cost) = bias.get_mut(*slot as usize) {
+                *cost = self.bias.cost(self.bias_of(src), self.bias_of(dst), olabel);
+            }
             arcs[*slot as usize] = LatticeArc {
                 next: state_of[dst],
                 ilabel: self.graph.ilabel(link.arc),
-                olabel: self.graph.olabel(link.arc),
+                olabel,
                 weight: LatticeWeight { graph: self.graph.state(state).weight(link.arc), acoustic: link.acoustic },
             };
             *slot += 1;
             Ok(())
         })?;
-        Ok(Stretch { arcs, offsets, state_of })
+        Ok(Stretch { arcs, offsets, bias, state_of })
     }
 
     /// Places of the surviving tokens of a time.
@@ -107,23 +121,30 @@ impl Survivors<'_> {
         self.tokens(time).filter(|&token| self.extras[token] <= self.lattice_beam)
     }
 
-    /// Places of the tokens of the last time where paths end, and their final costs.
-    fn ends(&self, last: usize, ends: &Ends) -> impl Iterator<Item = (usize, LatticeWeight)> {
-        let within = self.tokens(last).zip(ends.extras.iter().zip(&ends.final_costs));
+    /// Places of the tokens of the last time where paths end, their final costs and bias costs.
+    fn ends(&self, last: usize, ends: &Ends) -> impl Iterator<Item = (usize, LatticeWeight, f32)> {
+        let costs = ends.final_costs.iter().zip(&ends.held);
+        let within = self.tokens(last).zip(ends.extras.iter().zip(costs));
         let within = within.filter(|(_, (extra, _))| **extra <= self.lattice_beam);
-        within.map(|(token, (_, &graph))| (token, LatticeWeight { graph, acoustic: 0.0 }))
+        within.map(|(token, (_, (&graph, &held)))| (token, LatticeWeight { graph, acoustic: 0.0 }, held))
     }
 
     /// By what a token is known while the trace changes. Ascending in the order of tokens.
     fn key(&self, time: usize, token: usize) -> u128 {
         let state = self.trace.states_at(time)[token - self.tokens(time).start];
-        u128::from(self.graph.state(state).header.level) << 64 | u128::from(state) << 32
+        u128::from(self.graph.state(state).header.level) << 64
+            | u128::from(state) << 32
+            | u128::from(self.bias_of(token))
     }
 
-    /// A piece of a growing lattice: the stretch behind its first time, or from the start.
+    /// A piece of a growing lattice: the stretch behind its first time, or from the start. Bias costs
+    /// are part of its graph costs.
     fn piece(&self, from_start: bool) -> Result<(LatticePiece, Vec<u32>)> {
         let first = *self.times.start();
-        let Stretch { arcs, offsets, state_of } = self.stretch(if from_start { first } else { first + 1 })?;
+        let Stretch { mut arcs, offsets, bias, state_of } = self.stretch(if from_start { first } else { first + 1 })?;
+        for (arc, &bias) in arcs.iter_mut().zip(&bias) {
+            arc.weight = arc.weight.with_bias(bias)?;
+        }
         let mut entries = Vec::new();
         try_reserve(&mut entries, self.tokens(first).len() + 1, "lattice states")?;
         match from_start {
@@ -136,9 +157,16 @@ impl Survivors<'_> {
 
 impl Trace {
     /// The raw lattice with the given ends, one for each token of the last time.
-    pub fn lattice(&self, graph: &Graph, ends: &Ends, lattice_beam: f32, acoustic_scale: f32) -> Result<RawLattice> {
+    pub fn lattice(
+        &self,
+        graph: &Graph,
+        bias: &Bias,
+        ends: &Ends,
+        lattice_beam: f32,
+        acoustic_scale: f32,
+    ) -> Result<RawLattice> {
         match self.num_times().checked_sub(1) {
-            Some(last) => self.lattice_to(last, graph, ends, lattice_beam, acoustic_scale),
+            Some(last) => self.lattice_to(last, graph, bias, ends, lattice_beam, acoustic_scale),
             None => Ok(RawLattice::empty(acoustic_scale)),
         }
     }
@@ -148,6 +176,7 @@ impl Trace {
         &self,
         last: usize,
         graph: &Graph,
+        bias: &Bias,
         ends: &Ends,
         lattice_beam: f32,
         acoustic_scale: f32,
@@ -155,27 +184,35 @@ impl Trace {
         let base = self.base();
         let mut extras = Vec::new();
         self.extras(base, last, ends.extras.iter().copied(), lattice_beam, &mut extras)?;
-        let survivors = Survivors { trace: self, graph, times: base..=last, extras: &extras, lattice_beam };
-        let Stretch { arcs, offsets, state_of } = survivors.stretch(base)?;
+        let survivors = Survivors { trace: self, graph, bias, times: base..=last, extras: &extras, lattice_beam };
+        let Stretch { arcs, offsets, bias: arc_costs, state_of } = survivors.stretch(base)?;
         let num_states = offsets.len() - 1;
         let mut finals = try_filled(LatticeWeight::ZERO, num_states, "lattice states")?;
-        for (token, weight) in survivors.ends(last, ends) {
-            finals[state_of[token] as usize] = weight;
+        let mut end_costs = try_filled(0.0, if bias.is_on() { num_states } else { 0 }, "lattice states")?;
+        for (token, weight, held) in survivors.ends(last, ends) {
+            let state = state_of[token] as usize;
+            finals[state] = weight;
+            if let Some(cost) = end_costs.get_mut(state) {
+                *cost = held;
+            }
         }
         let mut times = Vec::new();
         try_reserve(&mut times, num_states, "lattice states")?;
         for time in base..=last {
             times.extend(survivors.alive(time).map(|_| (time - base) as u32));
         }
-        let num_frames = (last - base) as u32;
-        Ok(RawLattice { arcs, offsets, finals, times, acoustic_scale, num_frames, reached_final: ends.reached_final })
+        let (num_frames, reached_final) = ((last - base) as u32, ends.reached_final);
+        let bias = BiasCosts { arcs: arc_costs, finals: end_costs };
+        Ok(RawLattice { arcs, offsets, finals, bias, times, acoustic_scale, num_frames, reached_final })
     }
 
-    /// The lattice from the first time held to token `token` of time `time`, where it ends at no cost.
+    /// The lattice from the first time held to token `token` of time `time`, where it ends at no cost: what is
+    /// held there goes on being held.
     pub(super) fn lattice_into(
         &self,
         (time, token): (usize, u32),
         graph: &Graph,
+        bias: &Bias,
         lattice_beam: f32,
         acoustic_scale: f32,
     ) -> Result<RawLattice> {
@@ -183,10 +220,11 @@ impl Trace {
         let mut ends = Ends {
             extras: try_filled(f32::INFINITY, tokens, "end values")?,
             final_costs: try_filled(0.0, tokens, "end values")?,
+            held: try_filled(0.0, tokens, "end values")?,
             reached_final: false,
         };
         ends.extras[token as usize] = 0.0;
-        self.lattice_to(time, graph, &ends, lattice_beam, acoustic_scale)
+        self.lattice_to(time, graph, bias, &ends, lattice_beam, acoustic_scale)
     }
 
     /// The piece of the lattice from time `from`, or from the start, to time `to`, as it can be
@@ -194,6 +232,7 @@ impl Trace {
     pub fn piece(
         &self,
         graph: &Graph,
+        bias: &Bias,
         from: Option<usize>,
         to: usize,
         ahead: usize,
@@ -202,7 +241,7 @@ impl Trace {
         let first = from.unwrap_or(self.base());
         let mut extras = Vec::new();
         self.extras(first, to + ahead, std::iter::repeat(0.0), lattice_beam, &mut extras)?;
-        let survivors = Survivors { trace: self, graph, times: first..=to, extras: &extras, lattice_beam };
+        let survivors = Survivors { trace: self, graph, bias, times: first..=to, extras: &extras, lattice_beam };
         let (mut piece, state_of) = survivors.piece(from.is_none())?;
         let mut exits = Vec::new();
         try_reserve(&mut exits, survivors.tokens(to).len(), "lattice states")?;
@@ -219,6 +258,7 @@ impl Trace {
     pub fn last_piece(
         &self,
         graph: &Graph,
+        bias: &Bias,
         from: Option<usize>,
         ends: &Ends,
         lattice_beam: f32,
@@ -227,11 +267,13 @@ impl Trace {
         let first = from.unwrap_or(self.base());
         let mut extras = Vec::new();
         self.extras(first, last, ends.extras.iter().copied(), lattice_beam, &mut extras)?;
-        let survivors = Survivors { trace: self, graph, times: first..=last, extras: &extras, lattice_beam };
+        let survivors = Survivors { trace: self, graph, bias, times: first..=last, extras: &extras, lattice_beam };
         let (mut piece, state_of) = survivors.piece(from.is_none())?;
         let mut finals = Vec::new();
         try_reserve(&mut finals, survivors.tokens(last).len(), "lattice states")?;
-        finals.extend(survivors.ends(last, ends).map(|(token, weight)| (state_of[token], weight)));
+        for (token, weight, held) in survivors.ends(last, ends) {
+            finals.push((state_of[token], weight.with_bias(held)?));
+        }
         piece.exits = Exits::Ends(finals);
         Ok(piece)
     }

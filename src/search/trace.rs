@@ -1,10 +1,12 @@
 //! The trace: surviving tokens and links of all times that are closed.
 //!
-//! Tokens of a time stand in canonical order (level, then graph state); links of a time are
-//! those that lead to its tokens, by (destination, index of the graph arc in the file). The
-//! lattice follows that order, so it does not depend on how the search went about its work.
+//! Tokens of a time stand in canonical order (level, then graph state, then bias state); links of a
+//! time are those that lead to its tokens, by (destination, index of the graph arc in the file, bias
+//! state of the source). The lattice follows that order, so it does not depend on how the search went about its work.
 
 use crate::error::{Result, try_reserve};
+
+use super::bias::bias_state;
 
 /// Set in [`TraceLink::src`] when the source is a token of the same time.
 pub const EPSILON: u32 = 1 << 31;
@@ -37,7 +39,7 @@ pub struct Mark {
     times: usize,
     tokens: usize,
     links: usize,
-    room: [usize; 3],
+    room: [usize; 4],
 }
 
 /// Surviving tokens and links, time by time from 0.
@@ -47,6 +49,8 @@ pub struct Trace {
     base: usize,
     starts: Vec<TimeStart>,
     states: Vec<u32>,
+    /// Bias state of each token; empty without phrases.
+    bias: Vec<u32>,
     links: Vec<TraceLink>,
     links_after_prune: usize,
     room: Room,
@@ -66,13 +70,14 @@ impl Trace {
         self.base = 0;
         self.starts.clear();
         self.states.clear();
+        self.bias.clear();
         self.links.clear();
         self.links_after_prune = 0;
     }
 
     /// The present length.
     pub fn mark(&self) -> Mark {
-        let room = [self.starts.capacity(), self.states.capacity(), self.links.capacity()];
+        let room = [self.starts.capacity(), self.states.capacity(), self.links.capacity(), self.bias.capacity()];
         Mark { times: self.starts.len(), tokens: self.states.len(), links: self.links.len(), room }
     }
 
@@ -81,10 +86,12 @@ impl Trace {
     pub fn cut_back(&mut self, mark: Mark) {
         self.starts.truncate(mark.times);
         self.states.truncate(mark.tokens);
+        self.bias.truncate(mark.tokens);
         self.links.truncate(mark.links);
         self.starts.shrink_to(mark.room[0]);
         self.states.shrink_to(mark.room[1]);
         self.links.shrink_to(mark.room[2]);
+        self.bias.shrink_to(mark.room[3]);
     }
 
     /// Number of times closed: frames closed + 1, or 0.
@@ -110,18 +117,21 @@ impl Trace {
     /// Bytes held.
     pub fn memory(&self) -> usize {
         self.starts.capacity() * size_of::<TimeStart>()
-            + self.states.capacity() * 4
+            + (self.states.capacity() + self.bias.capacity()) * 4
             + self.links.capacity() * size_of::<TraceLink>()
             + (self.room.extras.capacity() + self.room.places.capacity() + self.room.places_before.capacity()) * 4
     }
 
-    /// Appends a time. `states` are in canonical order, `links` sorted by (dst, file arc).
-    pub fn push_time(&mut self, states: &[u32], links: &[TraceLink]) -> Result<()> {
+    /// Appends a time. `states` are in canonical order, with their `bias` states if there are phrases;
+    /// `links` sorted by (dst, file arc, bias state of the source).
+    pub fn push_time(&mut self, states: &[u32], bias: &[u32], links: &[TraceLink]) -> Result<()> {
         try_reserve(&mut self.starts, 1, "trace")?;
         try_reserve(&mut self.states, states.len(), "trace")?;
+        try_reserve(&mut self.bias, bias.len(), "trace")?;
         try_reserve(&mut self.links, links.len(), "trace")?;
         self.starts.push(TimeStart { tokens: self.states.len(), links: self.links.len() });
         self.states.extend_from_slice(states);
+        self.bias.extend_from_slice(bias);
         self.links.extend_from_slice(links);
         Ok(())
     }
@@ -131,12 +141,30 @@ impl Trace {
         &self.states[self.tokens_at(time)]
     }
 
+    /// Bias states of the tokens of `time`; empty without phrases.
+    pub fn bias_at(&self, time: usize) -> &[u32] {
+        self.bias.get(self.tokens_at(time)).unwrap_or(&[])
+    }
+
+    /// Gives all tokens bias state 0, if they had none.
+    pub fn start_bias(&mut self) -> Result<()> {
+        let more = self.states.len().saturating_sub(self.bias.len());
+        try_reserve(&mut self.bias, more, "trace")?;
+        self.bias.resize(self.states.len(), 0);
+        Ok(())
+    }
+
+    /// Takes the bias states off again.
+    pub fn stop_bias(&mut self) {
+        self.bias.clear();
+    }
+
     /// Links into the tokens of `time`.
     pub fn links_at(&self, time: usize) -> &[TraceLink] {
         &self.links[self.start_of(time).links..self.end_of(time).links]
     }
 
-    /// The best link into token `place` of `time`: extra 0, the smallest file arc; `None` at the start.
+    /// The best link into token `place` of `time`: extra 0, the smallest file arc, then the smallest bias state; `None` at the start.
     pub fn best_link(&self, time: usize, place: u32) -> Option<&TraceLink> {
         let links = self.links_at(time);
         let first = links.partition_point(|link| link.dst < place);
@@ -232,6 +260,9 @@ impl Trace {
                 places.push((tokens - first_token) as u32);
                 if extra <= lattice_beam {
                     self.states[tokens] = self.states[old];
+                    if !self.bias.is_empty() {
+                        self.bias[tokens] = self.bias[old];
+                    }
                     tokens += 1;
                 }
             }
@@ -253,6 +284,7 @@ impl Trace {
             before = start.tokens;
         }
         self.states.truncate(tokens);
+        self.bias.truncate(tokens);
         self.links.truncate(links);
         self.links_after_prune = links;
     }
@@ -321,6 +353,11 @@ impl Trace {
     /// Index of the first token of a time, and of the first behind it.
     pub(super) fn tokens_at(&self, time: usize) -> std::ops::Range<usize> {
         self.start_of(time).tokens..self.end_of(time).tokens
+    }
+
+    /// Bias state of a token, by its index; 0 without phrases.
+    pub(super) fn bias_of(&self, token: usize) -> u32 {
+        bias_state(&self.bias, token)
     }
 }
 

@@ -66,6 +66,8 @@ pub struct Window {
     pub starts: Vec<TimeStart>,
     /// Destination word of each token: state id, with `HAS_EPSILONS`.
     pub states: Vec<u32>,
+    /// Bias state of each token; empty without phrases.
+    pub bias: Vec<u32>,
     /// Cost and links of each token.
     pub tokens: Vec<Token>,
     /// The links.
@@ -106,6 +108,7 @@ impl Window {
     /// Drops what an abandoned frame left behind.
     pub fn cut(&mut self, end: TimeStart) {
         self.states.truncate(end.tokens);
+        self.bias.truncate(end.tokens);
         self.tokens.truncate(end.tokens);
         self.links.truncate(end.links);
         self.closed.truncate(end.closed);
@@ -132,6 +135,7 @@ impl Window {
         let (start, end) = (self.start(at), self.start(at + 1));
         Time {
             states: &self.states[start.tokens..end.tokens],
+            bias: self.bias.get(start.tokens..end.tokens).unwrap_or(&[]),
             tokens: &self.tokens[start.tokens..end.tokens],
             links: &self.links,
             closed: &self.closed[start.closed..end.closed],
@@ -144,6 +148,14 @@ impl Window {
         try_reserve(&mut self.states, tokens, "tokens")?;
         try_reserve(&mut self.tokens, tokens, "tokens")?;
         try_reserve(&mut self.links, links, "links")
+    }
+
+    /// Gives all tokens bias state 0, if they had none.
+    pub fn start_bias(&mut self) -> Result<()> {
+        let more = self.states.len().saturating_sub(self.bias.len());
+        try_reserve(&mut self.bias, more, "tokens")?;
+        self.bias.resize(self.states.len(), 0);
+        Ok(())
     }
 
     /// Appends a time that was made elsewhere: destination words and costs of its tokens, those
@@ -183,7 +195,7 @@ impl Window {
     /// Bytes held.
     pub fn memory(&self) -> usize {
         self.starts.capacity() * size_of::<TimeStart>()
-            + self.states.capacity() * 4
+            + (self.states.capacity() + self.bias.capacity()) * 4
             + self.tokens.capacity() * size_of::<Token>()
             + self.links.capacity() * size_of::<Link>()
             + (self.closed.capacity() + self.rows.capacity()) * 4
@@ -195,6 +207,8 @@ impl Window {
 pub struct Time<'a> {
     /// Destination words of its tokens.
     pub states: &'a [u32],
+    /// Their bias states; empty without phrases.
+    pub bias: &'a [u32],
     /// Its tokens.
     pub tokens: &'a [Token],
     /// All links of the window: heads and chains index it.

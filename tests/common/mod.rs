@@ -1,6 +1,7 @@
 //! What several test files need.
 #![allow(dead_code)] // each test file uses its own part
 
+pub mod biased;
 pub mod c;
 pub mod graph;
 pub mod random_search;

@@ -9,6 +9,7 @@ use super::reference::{Reference, Stop};
 use koshi::Error;
 use koshi::decoder::{BackendChoice, Channel, Decoder, DecoderConfig};
 use koshi::graph::{Columns, Graph, VecSource};
+use koshi::lattice::LatticeWeight;
 use koshi::search::{Rows, SearchConfig};
 
 pub const COLUMNS: u64 = 6;
@@ -62,7 +63,7 @@ pub fn random_config(rng: &mut Rng) -> SearchConfig {
     }
 }
 
-fn stop_of(error: &Error) -> Stop {
+pub fn stop_of(error: &Error) -> Stop {
     match *error.root() {
         Error::Scores { frame, column, .. } => Stop::Scores { frame, column },
         Error::NoTokens { frame } => Stop::NoTokens { frame },
@@ -71,19 +72,22 @@ fn stop_of(error: &Error) -> Stop {
     }
 }
 
-pub fn assert_same_results(channel: &mut Channel, reference: &Reference<'_>, case: &str) {
+pub fn assert_same_results(channel: &mut Channel, reference: &Reference, case: &str) {
     for use_final in [true, false] {
         let (ours, theirs) = (channel.lattice(use_final).unwrap(), reference.lattice(use_final));
         assert_eq!(ours, theirs, "{case}, use_final {use_final}");
-        let bits = |lattice: &koshi::lattice::RawLattice| -> Vec<(u32, u32)> {
-            lattice.arcs.iter().map(|arc| (arc.weight.graph.to_bits(), arc.weight.acoustic.to_bits())).collect()
+        let bits = |lattice: &koshi::lattice::RawLattice| -> Vec<(u32, u32, u32)> {
+            let bias = |arc: usize| lattice.bias.arc(arc).to_bits();
+            let of = |arc: usize, w: LatticeWeight| (w.graph.to_bits(), w.acoustic.to_bits(), bias(arc));
+            lattice.arcs.iter().enumerate().map(|(at, arc)| of(at, arc.weight)).collect()
         };
         assert_eq!(bits(&ours), bits(&theirs), "{case}: bits");
         assert_eq!(channel.best_path(use_final).unwrap(), reference.best_path(use_final), "{case}: best path");
     }
+    assert_eq!(channel.final_relative_cost().unwrap(), reference.final_relative_cost(), "{case}: relative cost");
     let words = reference.words_of_emitting();
     let (path, stable) = channel.partial().unwrap();
-    assert_eq!(path, reference.best_path(false), "{case}: partial");
+    assert_eq!(path, reference.partial(), "{case}: partial");
     let common = match words.first() {
         None => 0,
         Some(first) => (0..=first.len()).rev().find(|&n| words.iter().all(|w| w.starts_with(&first[..n]))).unwrap(),

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use koshi::graph::VecSource;
-use koshi::lattice::{LatticeArc, LatticeWeight, Path, RawLattice};
+use koshi::graph::{GraphArc, VecSource};
+use koshi::lattice::{BiasCosts, LatticeArc, LatticeWeight, Path, RawLattice};
 use koshi::search::SearchConfig;
 
 /// A link between two tokens, named by time and graph state.
@@ -13,10 +13,65 @@ use koshi::search::SearchConfig;
 pub struct Link {
     pub src: (usize, u32),
     pub dst: (usize, u32),
-    /// Index of the arc in the file.
-    pub arc: u32,
+    pub arc: Arc,
     pub cost: f32,
     pub acoustic: f32,
+}
+
+/// An arc, and what its place in the graph says of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Arc {
+    pub given: GraphArc,
+    /// The part of its weight that is the graph's, and the phrases' part.
+    pub graph: f32,
+    pub bias: f32,
+    /// Its place in the order of arcs: without phrases the index in the file.
+    pub rank: u32,
+}
+
+/// What a state of the graph costs an end.
+#[derive(Clone, Copy, Debug)]
+pub struct End {
+    /// Final cost of the graph alone.
+    pub graph: f32,
+    /// Given back of the phrases' bonuses, whether final or not.
+    pub held: f32,
+}
+
+/// A graph as the definition sees it.
+#[derive(Clone, Debug, Default)]
+pub struct Searched {
+    pub start: u32,
+    pub arcs: Vec<Vec<Arc>>,
+    pub ends: Vec<End>,
+    pub levels: Vec<u32>,
+    /// Whether there are phrases.
+    pub biased: bool,
+}
+
+impl Searched {
+    /// A graph without phrases.
+    pub fn plain(graph: &VecSource) -> Searched {
+        let mut rank = 0;
+        let mut arcs_of = |arcs: &Vec<GraphArc>| {
+            let made = arcs.iter().enumerate().map(|(place, &given)| Arc {
+                given,
+                graph: given.weight,
+                bias: 0.0,
+                rank: rank + place as u32,
+            });
+            let made: Vec<Arc> = made.collect();
+            rank += made.len() as u32;
+            made
+        };
+        Searched {
+            start: graph.start.unwrap(),
+            arcs: graph.states.iter().map(|(_, arcs)| arcs_of(arcs)).collect(),
+            ends: graph.states.iter().map(|&(graph, _)| End { graph, held: 0.0 }).collect(),
+            levels: super::graph::levels(graph),
+            biased: false,
+        }
+    }
 }
 
 /// Why the search stopped.
@@ -39,11 +94,10 @@ pub enum Stop {
 }
 
 /// All tokens and links of an utterance.
-pub struct Reference<'g> {
-    graph: &'g VecSource,
+pub struct Reference {
+    /// The graph; another of the same states may take its place between two frames.
+    pub graph: Searched,
     config: SearchConfig,
-    first_arc: Vec<u32>,
-    levels: Vec<u32>,
     /// By time: cost of each token before the subtraction of the least.
     pub tokens: Vec<BTreeMap<u32, f32>>,
     pub links: Vec<Link>,
@@ -51,24 +105,19 @@ pub struct Reference<'g> {
     cutoff: f32,
 }
 
-impl<'g> Reference<'g> {
+impl Reference {
     /// Time 0. `Err` if even that does not fit the capacities.
-    pub fn begin(graph: &'g VecSource, config: SearchConfig) -> Result<Reference<'g>, Stop> {
-        let mut first_arc = vec![0];
-        for (_, arcs) in &graph.states {
-            first_arc.push(first_arc.last().unwrap() + arcs.len() as u32);
-        }
-        let mut reference = Reference {
-            graph,
-            config,
-            first_arc,
-            levels: super::graph::levels(graph),
-            tokens: Vec::new(),
-            links: Vec::new(),
-            next_beam: 0.0,
-            cutoff: 0.0,
-        };
-        let start = Link { src: (0, 0), dst: (0, graph.start.unwrap()), arc: u32::MAX, cost: 0.0, acoustic: 0.0 };
+    pub fn begin(graph: &VecSource, config: SearchConfig) -> Result<Reference, Stop> {
+        Reference::begin_on(Searched::plain(graph), config)
+    }
+
+    /// The same over a graph as the definition sees it.
+    pub fn begin_on(graph: Searched, config: SearchConfig) -> Result<Reference, Stop> {
+        let given = GraphArc { ilabel: 0, olabel: 0, weight: 0.0, next: graph.start };
+        let arc = Arc { given, graph: 0.0, bias: 0.0, rank: u32::MAX };
+        let start = Link { src: (0, 0), dst: (0, graph.start), arc, cost: 0.0, acoustic: 0.0 };
+        let mut reference =
+            Reference { graph, config, tokens: Vec::new(), links: Vec::new(), next_beam: 0.0, cutoff: 0.0 };
         reference.settle(0, &[start], config.beam)?;
         Ok(reference)
     }
@@ -90,17 +139,17 @@ impl<'g> Reference<'g> {
             if a > self.cutoff {
                 continue;
             }
-            for (place, arc) in self.graph.states[state as usize].1.iter().enumerate() {
-                if arc.ilabel == 0 {
+            for arc in &self.graph.arcs[state as usize] {
+                if arc.given.ilabel == 0 {
                     continue;
                 }
-                let ll = row[arc.ilabel as usize - 1];
-                let cost = a + (arc.weight + ac(ll));
+                let ll = row[arc.given.ilabel as usize - 1];
+                let cost = a + (arc.given.weight + ac(ll));
                 if cost < f32::INFINITY {
                     candidates.push(Link {
                         src: (time, state),
-                        dst: (time + 1, arc.next),
-                        arc: self.first_arc[state as usize] + place as u32,
+                        dst: (time + 1, arc.given.next),
+                        arc: *arc,
                         cost,
                         acoustic: if ll == 0.0 { 0.0 } else { -ll },
                     });
@@ -138,7 +187,7 @@ impl<'g> Reference<'g> {
                 theta = tighter;
                 continue;
             }
-            let links: Vec<Link> = links.into_iter().filter(|link| link.arc != u32::MAX).collect();
+            let links: Vec<Link> = links.into_iter().filter(|link| link.arc.rank != u32::MAX).collect();
             let costs: Vec<f32> = links.iter().map(|link| link.cost).collect();
             if let Some(tighter) = fit(&costs, self.config.link_capacity)? {
                 theta = tighter;
@@ -167,11 +216,11 @@ impl<'g> Reference<'g> {
         let epsilons = |tokens: &BTreeMap<u32, f32>| -> Vec<Link> {
             let mut found = Vec::new();
             for (&state, &alpha) in tokens {
-                for (place, arc) in self.graph.states[state as usize].1.iter().enumerate() {
-                    let cost = alpha + arc.weight;
-                    if arc.ilabel == 0 && cost <= theta {
-                        let index = self.first_arc[state as usize] + place as u32;
-                        found.push(Link { src: (time, state), dst: (time, arc.next), arc: index, cost, acoustic: 0.0 });
+                for arc in &self.graph.arcs[state as usize] {
+                    let cost = alpha + arc.given.weight;
+                    if arc.given.ilabel == 0 && cost <= theta {
+                        let dst = (time, arc.given.next);
+                        found.push(Link { src: (time, state), dst, arc: *arc, cost, acoustic: 0.0 });
                     }
                 }
             }
@@ -215,19 +264,31 @@ impl<'g> Reference<'g> {
 
     /// End value and final cost of each token of the last time, and whether finals were reached.
     fn ends(&self, use_final: bool) -> (BTreeMap<u32, (f32, f32)>, bool) {
+        let with_final = self.end_costs(|end| end.graph);
+        let best = least(&with_final);
+        let (costs, reached) =
+            if use_final && best < f32::INFINITY { (with_final, true) } else { (self.end_costs(|_| 0.0), false) };
+        let best = least(&costs);
+        let costs = costs.into_iter().filter(|(_, sum)| *sum < f32::INFINITY);
+        let cost_of = |state: u32| if reached { self.graph.ends[state as usize].graph } else { 0.0 };
+        let ends = costs.map(|(state, sum)| (state, (sum - best, cost_of(state)))).collect();
+        (ends, reached)
+    }
+
+    /// What an end at each token of the last time costs above the best token, with the given part of its end.
+    fn end_costs(&self, graph: impl Fn(End) -> f32) -> BTreeMap<u32, f32> {
         let time = self.tokens.len() - 1;
         let least = self.least(time);
-        let plain = self.tokens[time].iter().map(|(&state, &alpha)| (state, alpha - least));
-        let with_final: Vec<(u32, f32, f32)> = plain
-            .clone()
-            .map(|(state, a)| (state, a + self.graph.states[state as usize].0, self.graph.states[state as usize].0))
-            .filter(|end| end.1 < f32::INFINITY)
-            .collect();
-        let best = with_final.iter().map(|end| end.1).fold(f32::INFINITY, f32::min);
-        if use_final && best < f32::INFINITY {
-            return (with_final.into_iter().map(|(state, sum, cost)| (state, (sum - best, cost))).collect(), true);
-        }
-        (plain.map(|(state, a)| (state, (a, 0.0))).collect(), false)
+        let cost = |state: u32, alpha: f32| {
+            let end = self.graph.ends[state as usize];
+            (alpha - least) + (graph(end) + end.held)
+        };
+        self.tokens[time].iter().map(|(&state, &alpha)| (state, cost(state, alpha))).collect()
+    }
+
+    /// Cost of the best final end above the best end.
+    pub fn final_relative_cost(&self) -> f32 {
+        least(&self.end_costs(|end| end.graph)) - least(&self.end_costs(|_| 0.0))
     }
 
     /// Extra cost of every token from the ends.
@@ -269,25 +330,24 @@ impl<'g> Reference<'g> {
         let mut order: Vec<(usize, u32, u32)> = extras
             .iter()
             .filter(|(_, extra)| **extra <= beam)
-            .map(|(&(time, state), _)| (time, self.levels[state as usize], state))
+            .map(|(&(time, state), _)| (time, self.graph.levels[state as usize], state))
             .collect();
         order.sort();
         let number: BTreeMap<(usize, u32), u32> =
             order.iter().enumerate().map(|(number, &(time, _, state))| ((time, state), number as u32)).collect();
-        let mut arcs: Vec<(u32, u32, u32, LatticeArc)> = Vec::new();
+        let mut arcs: Vec<(u32, u32, u32, LatticeArc, f32)> = Vec::new();
         for link in &self.links {
             let extra = link.cost - self.tokens[link.dst.0][&link.dst.1];
             let survives = extras.get(&link.dst).is_some_and(|to| extra + to <= beam);
             if survives {
-                let arc =
-                    self.graph.states[link.src.1 as usize].1[(link.arc - self.first_arc[link.src.1 as usize]) as usize];
-                let weight = LatticeWeight { graph: arc.weight, acoustic: link.acoustic };
+                let Arc { given, graph, bias, rank } = link.arc;
+                let weight = LatticeWeight { graph, acoustic: link.acoustic };
                 let next = number[&link.dst];
-                let arc = LatticeArc { next, ilabel: arc.ilabel, olabel: arc.olabel, weight };
-                arcs.push((number[&link.src], next, link.arc, arc));
+                let arc = LatticeArc { next, ilabel: given.ilabel, olabel: given.olabel, weight };
+                arcs.push((number[&link.src], next, rank, arc, bias));
             }
         }
-        arcs.sort_by_key(|&(src, dst, index, _)| (src, dst, index));
+        arcs.sort_by_key(|&(src, dst, rank, ..)| (src, dst, rank));
         let mut offsets = vec![0u32; order.len() + 1];
         for &(src, ..) in &arcs {
             offsets[src as usize + 1] += 1;
@@ -300,10 +360,20 @@ impl<'g> Reference<'g> {
             Some(&(extra, graph)) if time == last && extra <= beam => LatticeWeight { graph, acoustic: 0.0 },
             _ => LatticeWeight::ZERO,
         });
+        let mut bias = BiasCosts::default();
+        if self.graph.biased {
+            bias.arcs = arcs.iter().map(|arc| arc.4).collect();
+            let held = order.iter().map(|&(time, _, state)| match ends.get(&state) {
+                Some(&(extra, _)) if time == last && extra <= beam => self.graph.ends[state as usize].held,
+                _ => 0.0,
+            });
+            bias.finals = held.collect();
+        }
         RawLattice {
+            bias,
             finals: finals.collect(),
             times: order.iter().map(|&(time, ..)| time as u32).collect(),
-            arcs: arcs.into_iter().map(|(.., arc)| arc).collect(),
+            arcs: arcs.into_iter().map(|(.., arc, _)| arc).collect(),
             offsets,
             acoustic_scale: self.config.acoustic_scale,
             num_frames: last as u32,
@@ -314,6 +384,20 @@ impl<'g> Reference<'g> {
     /// The best path by the tie rules.
     pub fn best_path(&self, use_final: bool) -> Path {
         let (ends, reached_final) = self.ends(use_final);
+        self.path_of(use_final, &ends, reached_final)
+    }
+
+    /// The best path to a token that emits next.
+    pub fn partial(&self) -> Path {
+        let least_of_all = self.least(self.tokens.len() - 1);
+        let mut costs = self.end_costs(|_| 0.0);
+        costs.retain(|state, _| self.tokens[self.tokens.len() - 1][state] - least_of_all <= self.cutoff);
+        let best = least(&costs);
+        let ends = costs.into_iter().map(|(state, sum)| (state, (sum - best, 0.0))).collect();
+        self.path_of(false, &ends, false)
+    }
+
+    fn path_of(&self, use_final: bool, ends: &BTreeMap<u32, (f32, f32)>, reached_final: bool) -> Path {
         let mut path = Path { acoustic_scale: self.config.acoustic_scale, reached_final, ..Path::default() };
         if use_final && !reached_final && self.tokens.len() == 1 {
             return path;
@@ -324,24 +408,25 @@ impl<'g> Reference<'g> {
         loop {
             let alpha = self.tokens[at.0][&at.1];
             let into = self.links.iter().filter(|link| link.dst == at && link.cost - alpha == 0.0);
-            let Some(link) = into.min_by_key(|link| link.arc) else { break };
+            let Some(link) = into.min_by_key(|link| link.arc.rank) else { break };
             steps.push(*link);
             at = link.src;
         }
         for link in steps.into_iter().rev() {
-            let arc =
-                self.graph.states[link.src.1 as usize].1[(link.arc - self.first_arc[link.src.1 as usize]) as usize];
-            path.graph_cost += f64::from(arc.weight);
+            let Arc { given, graph, bias, .. } = link.arc;
+            path.graph_cost += f64::from(graph);
             path.acoustic_cost += f64::from(link.acoustic);
-            if arc.ilabel != 0 {
-                path.ilabels.push(arc.ilabel);
+            path.bias_cost += f64::from(bias);
+            if given.ilabel != 0 {
+                path.ilabels.push(given.ilabel);
             }
-            if arc.olabel != 0 {
-                path.olabels.push(arc.olabel);
+            if given.olabel != 0 {
+                path.olabels.push(given.olabel);
                 path.frames.push(link.src.0 as u32);
             }
         }
         path.graph_cost += f64::from(final_cost);
+        path.bias_cost += f64::from(self.graph.ends[state as usize].held);
         path
     }
 
@@ -356,9 +441,8 @@ impl<'g> Reference<'g> {
             loop {
                 let alpha = self.tokens[at.0][&at.1];
                 let into = self.links.iter().filter(|link| link.dst == at && link.cost - alpha == 0.0);
-                let Some(link) = into.min_by_key(|link| link.arc) else { break };
-                let place = (link.arc - self.first_arc[link.src.1 as usize]) as usize;
-                let olabel = self.graph.states[link.src.1 as usize].1[place].olabel;
+                let Some(link) = into.min_by_key(|link| link.arc.rank) else { break };
+                let olabel = link.arc.given.olabel;
                 words.extend((olabel != 0).then_some(olabel));
                 at = link.src;
             }
@@ -367,4 +451,8 @@ impl<'g> Reference<'g> {
         });
         words.collect()
     }
+}
+
+fn least(costs: &BTreeMap<u32, f32>) -> f32 {
+    costs.values().copied().fold(f32::INFINITY, f32::min)
 }

@@ -66,6 +66,7 @@ impl Determinizer {
         config: &DeterminizeConfig,
     ) -> Result<Determinized> {
         config.check()?;
+        let lattice = &*lattice.biased()?;
         let phones = transitions.filter(|_| config.phone_determinize);
         let source = RawSource::new(lattice, phones)?;
         let limits = Limits::of(config);
@@ -125,6 +126,8 @@ impl RawLattice {
     /// `phone_determinize`, there is only the pass on words. Without `word_determinize` the
     /// result has arcs without words and is deterministic on words and phones only; without
     /// both it is [`RawLattice::to_compact`], not pruned.
+    ///
+    /// Graph costs count with the bias costs, which become part of them.
     ///
     /// Where a pass needs more than `config.max_mem` bytes, it is repeated at a narrower beam
     /// as in Kaldi; the beam that the result is good for is returned, and the best path is

@@ -8,8 +8,8 @@ use std::ptr;
 
 use koshi::decoder::{BackendChoice, DecoderConfig};
 use koshi::ffi::*;
-use koshi::lattice::{LatticeArc, LatticeWeight, RawLattice};
-use koshi::search::SearchStats;
+use koshi::lattice::{BiasCosts, LatticeArc, LatticeWeight, RawLattice};
+use koshi::search::{Phrase, SearchStats};
 
 use super::{Face, Fault, Matrix, Outcome, Pull, Scores, Status, Words, own, with_backend};
 
@@ -124,6 +124,7 @@ fn words(path: *mut koshi_path) -> Words {
             frames: copied(path.pointer, koshi_path_frames),
             graph_cost: koshi_path_graph_cost(path.pointer),
             acoustic_cost: koshi_path_acoustic_cost(path.pointer),
+            bias_cost: koshi_path_bias_cost(path.pointer),
         }
     }
 }
@@ -150,6 +151,10 @@ fn raw(lattice: Handle<koshi_lattice>) -> Outcome<RawLattice> {
     // SAFETY: a live handle.
     unsafe {
         Ok(RawLattice {
+            bias: BiasCosts {
+                arcs: copied(lattice.pointer, koshi_lattice_bias_costs),
+                finals: copied(lattice.pointer, koshi_lattice_final_bias_costs),
+            },
             arcs: own(|| arcs.iter().map(arc).collect()),
             offsets: copied(lattice.pointer, koshi_lattice_arc_offsets),
             finals: own(|| costs.iter().map(cost).collect()),
@@ -336,6 +341,18 @@ impl Face for C {
     fn begin(channel: &mut Self::Channel) -> Outcome {
         // SAFETY: as above.
         call(|err| unsafe { koshi_channel_begin(channel.pointer, err) })
+    }
+
+    fn set_bias(channel: &mut Self::Channel, phrases: &[Phrase<'_>]) -> Outcome {
+        let given = |phrase: &Phrase<'_>| koshi_phrase {
+            labels: phrase.labels.as_ptr(),
+            len: phrase.labels.len(),
+            bonus: phrase.bonus,
+            reserved: 0,
+        };
+        let given: Vec<koshi_phrase> = phrases.iter().map(given).collect();
+        // SAFETY: as above.
+        call(|err| unsafe { koshi_channel_set_bias(channel.pointer, given.as_ptr(), given.len(), err) })
     }
 
     fn push(channel: &mut Self::Channel, rows: Matrix) -> Outcome {

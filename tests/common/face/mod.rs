@@ -13,7 +13,7 @@ use std::path::Path;
 
 use koshi::decoder::{BackendChoice, DecoderConfig};
 use koshi::lattice::RawLattice;
-use koshi::search::SearchStats;
+use koshi::search::{Phrase, SearchStats};
 
 use crate::common::graph::arc;
 pub use c::C;
@@ -40,6 +40,7 @@ pub struct Words {
     pub frames: Vec<u32>,
     pub graph_cost: f64,
     pub acoustic_cost: f64,
+    pub bias_cost: f64,
 }
 
 /// Rows as a caller hands them over: nothing of it needs to fit together.
@@ -164,6 +165,7 @@ pub trait Face {
     fn channel(decoder: &Self::Decoder) -> Outcome<Self::Channel>;
 
     fn begin(channel: &mut Self::Channel) -> Outcome;
+    fn set_bias(channel: &mut Self::Channel, phrases: &[Phrase<'_>]) -> Outcome;
     fn push(channel: &mut Self::Channel, rows: Matrix) -> Outcome;
     fn batch(decoder: &Self::Decoder, items: &mut [(&mut Self::Channel, Matrix)]) -> Vec<Result<(), Status>>;
     fn pull_matrix(channel: &mut Self::Channel, rows: Matrix, max_frames: Option<u64>) -> Outcome<u64>;

@@ -7,7 +7,7 @@ use koshi::Error;
 use koshi::decoder::{BatchItem, Channel, Decodable, Decoder, DecoderConfig, MatrixDecodable};
 use koshi::graph::{Columns, Graph};
 use koshi::lattice::{self, LanguageModel, Lattice, RawLattice};
-use koshi::search::{Rows, SearchStats};
+use koshi::search::{Phrase, Rows, SearchStats};
 use koshi::table::Input;
 
 use super::{Face, Fault, Matrix, Outcome, Pull, Scores, Status, Words, own, with_backend};
@@ -46,8 +46,8 @@ pub(super) fn fault(error: Error) -> Fault {
 }
 
 fn words(path: lattice::Path) -> Words {
-    let lattice::Path { ilabels, olabels, frames, graph_cost, acoustic_cost, .. } = path;
-    Words { ilabels, olabels, frames, graph_cost, acoustic_cost }
+    let lattice::Path { ilabels, olabels, frames, graph_cost, acoustic_cost, bias_cost, .. } = path;
+    Words { ilabels, olabels, frames, graph_cost, acoustic_cost, bias_cost }
 }
 
 pub(super) fn rows(matrix: Matrix) -> Outcome<Rows> {
@@ -118,6 +118,10 @@ impl Face for Rust {
 
     fn begin(channel: &mut Channel) -> Outcome {
         channel.begin().map_err(fault)
+    }
+
+    fn set_bias(channel: &mut Channel, phrases: &[Phrase<'_>]) -> Outcome {
+        channel.set_bias(phrases).map_err(fault)
     }
 
     fn push(channel: &mut Channel, matrix: Matrix) -> Outcome {
