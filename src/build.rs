@@ -27,6 +27,8 @@ fn main() {
 /// compiler; `kernels.ptxas`, what the assembler says of each kernel.
 fn build_kernels() -> Result<(), String> {
     let folder = Path::new("kernels");
+    // The folder too: a file that comes or goes changes none of the others.
+    println!("cargo:rerun-if-changed=kernels");
     for file in kernels::files(folder, &["cu", "cuh"])? {
         println!("cargo:rerun-if-changed={}", file.display());
     }
