@@ -782,7 +782,7 @@ fn the_hosts_part_of_a_call_keeps_no_other_waiting() {
             std::thread::scope(|scope| {
                 let (done, other) = std::sync::mpsc::channel();
                 let push = &push;
-                scope.spawn(move || done.send(push(&|| ())));
+                scope.spawn(move || drop(done.send(push(&|| ()))));
                 let other = other.recv_timeout(std::time::Duration::from_secs(60));
                 // It would go on only when this call is through.
                 let Ok(other) = other else {
