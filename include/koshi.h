@@ -193,6 +193,54 @@ typedef int32_t koshi_backend;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
+// What the list of silence labels is of.
+enum koshi_silence
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    // Phones: frames whose transition-id is of one of them are silence. The graph must have been read
+    // with its transition model.
+    KOSHI_SILENCE_PHONES = 0,
+    // Input labels: frames with one of them are silence.
+    KOSHI_SILENCE_ILABELS = 1,
+    // Output labels: frames from the start of such a word to the next word are silence, and frames before
+    // the first word.
+    KOSHI_SILENCE_OLABELS = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum koshi_silence koshi_silence;
+#else
+typedef int32_t koshi_silence;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// What is done at an end point.
+enum koshi_endpoint_action
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    // It is noted for koshi_channel_endpoint, and the search goes on.
+    KOSHI_ENDPOINT_NOTE = 0,
+    // The push stops behind the frame of the end point and answers KOSHI_OK_PARTIAL if rows are left:
+    // lattice and best path are then those up to the end point. The next push goes on behind it, or
+    // koshi_channel_begin begins anew with the rows that are left.
+    KOSHI_ENDPOINT_STOP = 1,
+    // The utterance is closed there as a segment whose results koshi_channel_segment gives, and the
+    // next frame begins a new one, in the same push; no frame is lost. What is asked of the channel is
+    // then about the open segment, with times of words still counted from koshi_channel_begin.
+    KOSHI_ENDPOINT_SEGMENT = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum koshi_endpoint_action koshi_endpoint_action;
+#else
+typedef int32_t koshi_endpoint_action;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
 // Where the matrices of a call are: network output and derivatives, all of them.
 enum koshi_memory
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -647,8 +695,8 @@ typedef struct {
     uint32_t reserved;
 } koshi_phrase;
 
-// Counts of a channel since koshi_channel_begin. They are of the channel alone, whatever its
-// neighbours do.
+// Counts of a channel since koshi_channel_begin, over all its segments. They are of the channel alone,
+// whatever its neighbours do.
 typedef struct {
     // Bytes that were filled.
     uint32_t struct_size;
@@ -787,6 +835,68 @@ typedef struct {
     // Acoustic cost without the acoustic scale; +inf where the state is not final.
     float acoustic_cost;
 } koshi_lattice_cost;
+
+// A rule for end points. It holds where all of it does; times in seconds. +inf as a least time makes a
+// rule that never holds.
+typedef struct {
+    // 1: the best path must have a frame that is not silence; 0: it need not.
+    uint32_t must_contain_nonsilence;
+    // Most cost of the best final token above the best token; +inf where finals do not matter. 0 or more.
+    float max_relative_cost;
+    // Least silence at the end of the best path. 0 or more.
+    double min_trailing_silence;
+    // Least length of the utterance. 0 or more.
+    double min_utterance_length;
+} koshi_endpoint_rule;
+
+// How end points are found. After every frame, however rows are cut into pushes, the rules are tried in
+// order on the best path without finals; the first that holds makes the end point. It is found once an
+// utterance: koshi_channel_begin, or the next segment, looks for the next one. Seconds become frames as
+// ceil(seconds / frame_shift - 1e-4), with the frame_shift of the decoder's options, which is the time
+// from one row to the next, subsampling included.
+//
+// The defaults are Kaldi's: (no, 5, inf, 0), (yes, 0.5, 2, 0), (yes, 1, 8, 0), (yes, 2, inf, 0),
+// (no, 0, inf, 20), as must_contain_nonsilence, min_trailing_silence, max_relative_cost,
+// min_utterance_length. So the first one ends an utterance of nothing but silence after five seconds;
+// behind speech one of the others holds long before.
+//
+// On the CPU looking costs a few microseconds a frame. On a GPU a channel that still looks for its end
+// point advances by one frame a launch instead of up to 64.
+typedef struct {
+    // sizeof this struct.
+    uint32_t struct_size;
+    // What the list of silence labels is of: a koshi_silence. Default KOSHI_SILENCE_PHONES.
+    int32_t silence;
+    // What is done at an end point: a koshi_endpoint_action. Default KOSHI_ENDPOINT_NOTE.
+    int32_t action;
+    // With KOSHI_ENDPOINT_SEGMENT, how many closed segments of a channel keep their results: the last
+    // ones, at least 1. Default 4.
+    uint32_t segments_kept;
+    // The rules, numbered from 1.
+    koshi_endpoint_rule rules[5];
+} koshi_endpoint_config;
+
+// An end point.
+typedef struct {
+    // Bytes that were filled.
+    uint32_t struct_size;
+    // The rule that held, from 1; 0: no end point was found, and all that follows is 0.
+    uint32_t rule;
+    // Frames from koshi_channel_begin to the end point.
+    uint64_t frames;
+    // The same in seconds.
+    double seconds;
+    // How many of the last frames are silence on the best path.
+    uint64_t trailing_silence;
+    // Number of the segment that ends there, from 0; 0 without segments.
+    uint64_t segment;
+    // Frames before that segment.
+    uint64_t first_frame;
+    // Cost of the best final token above the best token there; +inf where none was final.
+    float relative_cost;
+    // 0.
+    uint32_t reserved;
+} koshi_endpoint;
 
 // The options of koshi_lattice_determinize. Defaults are Kaldi's.
 typedef struct {
@@ -1422,6 +1532,8 @@ koshi_status koshi_decoder_free(koshi_decoder *decoder);
 koshi_status koshi_channel_new(const koshi_decoder *decoder, koshi_channel **channel, koshi_error **err);
 
 // Begins a new utterance, from any state. Results of the one before are gone, and what is queued with them.
+// Begins a new utterance, from any state. Results of the one before are gone, its segments too. End
+// points are found by the rules that the decoder has now.
 koshi_status koshi_channel_begin(koshi_channel *channel, koshi_error **err);
 
 // Makes phrases of output labels more likely, or less by a bonus below 0, in this channel; those of an
@@ -1441,6 +1553,8 @@ koshi_status koshi_channel_set_bias(koshi_channel *channel,
 
 // Searches `frames` rows of `dim` log-likelihoods, `stride` elements apart, before it returns. However
 // an utterance is cut into pushes, its results are the same. The rows are not needed afterwards.
+// KOSHI_OK_PARTIAL where an end point has stopped it before the last row (KOSHI_ENDPOINT_STOP):
+// koshi_channel_num_frames says how far it came, and the rows that are left are the caller's to push.
 // KOSHI_E_STATE unless open; KOSHI_E_SHAPE names arc, label and width where the graph needs more
 // columns; KOSHI_E_SCORES for NaN or +inf (-inf: no such arc in that frame), with frame and column;
 // KOSHI_E_NO_TOKENS and KOSHI_E_CAPACITY with the frame; KOSHI_E_LIMIT; KOSHI_E_CANCELLED. Everything
@@ -1468,8 +1582,9 @@ koshi_status koshi_channel_push_device(koshi_channel *channel,
 
 // Pulls frames from `decodable` while they are ready, at most `max_frames` of them (negative: no
 // bound), and writes how many were searched to *frames_decoded, which may be NULL. Frame numbers count
-// from begin. Otherwise as koshi_channel_push; a callback that fails is KOSHI_E_CALLBACK, and the call
-// can be made again. Callbacks run on this thread. KOSHI_E_BUSY if another call uses the decodable.
+// from begin. An end point that stops a push stops it too. Otherwise as koshi_channel_push; a callback
+// that fails is KOSHI_E_CALLBACK, and the call can be made again. Callbacks run on this thread.
+// KOSHI_E_BUSY if another call uses the decodable.
 koshi_status koshi_channel_advance(koshi_channel *channel,
                                    koshi_decodable *decodable,
                                    int64_t max_frames,
@@ -1486,7 +1601,7 @@ koshi_status koshi_channel_finish(koshi_channel *channel, koshi_error **err);
 // from any thread, and never answers KOSHI_E_BUSY.
 koshi_status koshi_channel_cancel(koshi_channel *channel, koshi_error **err);
 
-// Frames searched since begin; -1 for a bad handle or a channel at work.
+// Frames searched since begin, those of closed segments too; -1 for a bad handle or a channel at work.
 int64_t koshi_channel_num_frames(const koshi_channel *channel);
 
 // 1 if a token of the last time is in a final state, 0 if none is; -1 for a bad handle, a channel at
@@ -1505,7 +1620,8 @@ koshi_status koshi_channel_best_path(const koshi_channel *channel,
                                      koshi_error **err);
 
 // The best path to the best token now, in *path, and in *stable_words, which may be NULL, how many of
-// its words can no longer change: that number never falls before the next begin, and those words stay.
+// its words can no longer change: that number never falls before the next begin (or the next segment),
+// and those words stay.
 // Cheap enough for every push: what is searched since the last call is followed back, and labels of
 // the whole path are copied. KOSHI_E_STATE if the channel has not begun.
 koshi_status koshi_channel_partial(const koshi_channel *channel,
@@ -1724,6 +1840,43 @@ koshi_lattice *koshi_lattice_ref(const koshi_lattice *lattice);
 
 // Takes back one count of `lattice`; the last one frees it. NULL is fine.
 koshi_status koshi_lattice_free(koshi_lattice *lattice);
+
+// Fills *config, of `size` bytes, with the defaults.
+koshi_status koshi_endpoint_config_init(koshi_endpoint_config *config, size_t size, koshi_error **err);
+
+// Lets the channels of `decoder` look for end points from their next koshi_channel_begin on. `silence`
+// lists `num_silence` phones or labels, as config->silence says; they are copied. `config` NULL: no end
+// points, as at first. KOSHI_E_CONFIG names an option out of its range; KOSHI_E_ARGUMENT a label that is
+// not above 0, a phone that the model has not, or phones where the graph was read without a model.
+koshi_status koshi_decoder_set_endpoint_rules(const koshi_decoder *decoder,
+                                              const koshi_endpoint_config *config,
+                                              const int32_t *silence,
+                                              size_t num_silence,
+                                              koshi_error **err);
+
+// The end point of the utterance in *endpoint of `size` bytes, or a rule of 0 if none was found; with
+// segments, that of the segment that was closed last. KOSHI_E_STATE if the channel has not begun.
+koshi_status koshi_channel_endpoint(const koshi_channel *channel,
+                                    koshi_endpoint *endpoint,
+                                    size_t size,
+                                    koshi_error **err);
+
+// How many segments end points have closed since begin (KOSHI_ENDPOINT_SEGMENT): they are numbered from
+// 0, so this is the number of the open one. -1 for a bad handle or a channel at work.
+int64_t koshi_channel_num_segments(const koshi_channel *channel);
+
+// Closed segment `number`, from 0: its end in *endpoint of `size` bytes, its best path in *path and its raw
+// lattice in *lattice, to a final state where one was reached; each may be NULL. Times of the path's words
+// count from koshi_channel_begin; in the lattice they count from the segment's first frame,
+// endpoint->first_frame. Segments are kept until the next begin, the last segments_kept of them.
+// KOSHI_E_ARGUMENT if it is not closed; KOSHI_E_STATE if it is not kept any more.
+koshi_status koshi_channel_segment(const koshi_channel *channel,
+                                   uint64_t number,
+                                   koshi_endpoint *endpoint,
+                                   size_t size,
+                                   koshi_path **path,
+                                   koshi_lattice **lattice,
+                                   koshi_error **err);
 
 // Fills *config, of `size` bytes, with the defaults.
 koshi_status koshi_determinize_config_init(koshi_determinize_config *config, size_t size, koshi_error **err);

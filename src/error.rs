@@ -173,6 +173,19 @@ impl Error {
         }
     }
 
+    /// The same error of an utterance that began `frames` frames before.
+    pub fn frames_later(mut self, frames: u64) -> Error {
+        match &mut self {
+            Error::Scores { frame, .. } | Error::NoTokens { frame } | Error::Capacity { frame, .. } => *frame += frames,
+            Error::Context { source, .. } => {
+                let inner = std::mem::replace(&mut **source, Error::Cancelled);
+                **source = inner.frames_later(frames);
+            }
+            _ => {}
+        }
+        self
+    }
+
     /// The message with all its causes, on one line.
     pub fn chain(&self) -> String {
         let mut line = self.to_string();

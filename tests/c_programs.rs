@@ -17,8 +17,8 @@ macro_rules! programs {
 }
 
 programs! {
-    bias callbacks cases config determinize errors examples header_only lifecycle log paths prompts reproducible submit
-    threads transducer words
+    bias callbacks cases config determinize endpoints errors examples header_only lifecycle log paths prompts
+    reproducible submit threads transducer words
 }
 
 #[test]

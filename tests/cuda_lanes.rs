@@ -321,7 +321,7 @@ trait PushDevice: Face {
 impl PushDevice for Rust {
     fn push_device(channel: &mut Self::Channel, rows: DeviceRows) -> Result<(), Status> {
         // SAFETY: memory and streams of a live context.
-        unsafe { channel.push_device(rows) }.map_err(|error| match error.root() {
+        unsafe { channel.push_device(rows) }.map(drop).map_err(|error| match error.root() {
             koshi::Error::Scores { .. } => Status::KOSHI_E_SCORES,
             koshi::Error::Shape(_) => Status::KOSHI_E_SHAPE,
             koshi::Error::Argument(_) => Status::KOSHI_E_ARGUMENT,
@@ -768,7 +768,7 @@ fn the_hosts_part_of_a_call_keeps_no_other_waiting() {
         let lanes = CudaLanes::new(Arc::clone(&graph), search(), 0, 2, 1, host).unwrap();
         let push = |pause: &(dyn Fn() + Sync)| {
             let mut channel = lanes.new_channel().unwrap();
-            channel.begin(None).unwrap();
+            channel.begin(None, None).unwrap();
             let (mut paused, go_on) = (Paused(channel, pause), AtomicBool::new(false));
             let mut work = [LaneWork::new(&mut paused, rows, &go_on)];
             lanes.advance(&mut work);

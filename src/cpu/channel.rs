@@ -8,8 +8,8 @@ use crate::error::{Error, Result, try_reserve};
 use crate::graph::{Graph, HAS_EPSILONS};
 use crate::lattice::{LatticePiece, Path, RawLattice};
 use crate::search::{
-    CommitConfig, CommittedLattice, Emission, History, LaneChannel, Phrases, Rows, SearchConfig, SearchStats,
-    TimeStart, Token, Window, scale_row,
+    CommitConfig, CommittedLattice, Emission, Endpoint, EndpointRules, History, LaneChannel, Phrases, Rows,
+    SearchConfig, SearchStats, TimeStart, Token, Window, scale_row,
 };
 
 use super::biasing::{Biased, Plain};
@@ -46,18 +46,29 @@ impl CpuChannel {
     }
 
     /// One token at the start state at cost 0, and its closure.
-    pub(super) fn begin_with(&mut self, phrases: Option<Arc<Phrases>>, scratch: &mut Scratch) -> Result<()> {
+    fn begin_with(
+        &mut self,
+        phrases: Option<Arc<Phrases>>,
+        rules: Option<&Arc<EndpointRules>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         let shared = Arc::clone(&self.shared);
         if self.memory() as u64 > shared.config.memory_limit {
             let history = self.history.fresh();
             *self = CpuChannel { history, ..CpuChannel::new(Arc::clone(&shared)) };
         }
-        self.history.clear();
-        self.emitters.clear();
-        self.stats = SearchStats::default();
+        self.history.begin(rules);
         if let Some(phrases) = phrases {
             self.history.change_phrases(phrases)?;
         }
+        self.search_time_0(scratch)
+    }
+
+    /// The same where the history has begun.
+    pub(super) fn search_time_0(&mut self, scratch: &mut Scratch) -> Result<()> {
+        let shared = Arc::clone(&self.shared);
+        self.emitters.clear();
+        self.stats = SearchStats::default();
         scratch.candidates.clear();
         scratch.candidates.costs.push(0.0);
         scratch.candidates.dsts.push(shared.graph.start());
@@ -200,12 +211,18 @@ impl CpuChannel {
         self.emitters.memory() + self.history.memory()
     }
 
-    /// Advances by all rows, or up to the first that fails.
-    pub(super) fn advance(&mut self, rows: Rows<'_>, cancelled: &AtomicBool, scratch: &mut Scratch) -> Result<()> {
-        let since = Instant::now();
+    /// Advances by all rows, or up to the first that fails, or to an end point that stops it. Gives how
+    /// many were searched too.
+    pub(super) fn advance(
+        &mut self,
+        rows: Rows<'_>,
+        cancelled: &AtomicBool,
+        scratch: &mut Scratch,
+    ) -> (usize, Result<()>) {
+        let (since, before) = (Instant::now(), self.stats.frames);
         let outcome = self.advance_rows(rows, cancelled, scratch);
         self.stats.seconds += since.elapsed().as_secs_f64();
-        outcome
+        ((self.stats.frames - before) as usize, outcome)
     }
 
     fn advance_rows(&mut self, rows: Rows<'_>, cancelled: &AtomicBool, scratch: &mut Scratch) -> Result<()> {
@@ -213,11 +230,17 @@ impl CpuChannel {
         if rows.frames() > 0 {
             self.shared.graph.check_width(rows.dim())?;
         }
+        // Is done already, unless memory ran out in the middle of it.
+        let mut stops = self.history.look_for_endpoint(&self.shared.graph)?;
         for frame in 0..rows.frames() {
+            if stops {
+                break;
+            }
             if cancelled.load(Ordering::Relaxed) {
                 return Err(Error::Cancelled);
             }
             self.advance_frame(rows.row(frame), scratch)?;
+            stops = self.history.look_for_endpoint(&self.shared.graph)?;
         }
         Ok(())
     }
@@ -323,13 +346,17 @@ pub struct LentChannel {
 }
 
 impl LaneChannel for LentChannel {
-    fn begin(&mut self, phrases: Option<Arc<Phrases>>) -> Result<()> {
+    fn begin(&mut self, phrases: Option<Arc<Phrases>>, rules: Option<&Arc<EndpointRules>>) -> Result<()> {
         let mut scratch = self.scratches.take()?;
-        self.channel.begin_with(phrases, &mut scratch)
+        self.channel.begin_with(phrases, rules, &mut scratch)
     }
 
     fn change_phrases(&mut self, phrases: Arc<Phrases>) -> Result<()> {
         self.channel.change_phrases(phrases)
+    }
+
+    fn endpoint(&self) -> Option<Endpoint> {
+        self.channel.history.endpoint()
     }
 
     fn num_frames(&self) -> u64 {

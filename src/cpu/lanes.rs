@@ -145,7 +145,7 @@ impl CpuLanes {
                 return;
             }
         };
-        work.result = channel.advance(work.rows, work.cancelled, &mut scratch);
+        (work.done, work.result) = channel.advance(work.rows, work.cancelled, &mut scratch);
     }
 }
 

@@ -19,7 +19,7 @@ impl TimeSearch for CpuLanes {
         let least = channel.history.least;
         let searched = match row {
             Some(row) => channel.advance_frame(row, &mut scratch),
-            None => channel.begin_with(None, &mut scratch),
+            None => channel.search_time_0(&mut scratch),
         };
         let taken = searched.and_then(|()| channel.emitters.pack(lent.emitting).inspect_err(|_| channel.undo(least)));
         std::mem::swap(&mut channel.history, lent.history);

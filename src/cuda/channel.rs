@@ -10,7 +10,8 @@ use crate::error::{Error, Result, try_reserve};
 use crate::graph::HAS_EPSILONS;
 use crate::lattice::{LatticePiece, Path, RawLattice};
 use crate::search::{
-    ChannelState, CommitConfig, CommittedLattice, History, LaneChannel, LooseLink, Phrases, Room, SearchStats,
+    ChannelState, CommitConfig, CommittedLattice, Endpoint, EndpointRules, History, LaneChannel, LooseLink, Phrases,
+    Room, SearchStats,
 };
 
 /// The search state of one utterance.
@@ -173,7 +174,7 @@ impl CudaChannel {
 
 impl LaneChannel for CudaChannel {
     /// Time 0 is the same for all channels of a decoder: it was searched when that was made.
-    fn begin(&mut self, phrases: Option<Arc<Phrases>>) -> Result<()> {
+    fn begin(&mut self, phrases: Option<Arc<Phrases>>, rules: Option<&Arc<EndpointRules>>) -> Result<()> {
         if let Some(phrases) = phrases {
             return self.change_phrases(phrases);
         }
@@ -182,7 +183,7 @@ impl LaneChannel for CudaChannel {
             let history = self.history.fresh();
             *self = CudaChannel { history, ..CudaChannel::new(Arc::clone(&shared)) };
         }
-        self.history.clear();
+        self.history.begin(rules);
         self.emitters.clear();
         self.broken = false;
         self.stats = SearchStats::default();
@@ -194,6 +195,10 @@ impl LaneChannel for CudaChannel {
 
     fn change_phrases(&mut self, _phrases: Arc<Phrases>) -> Result<()> {
         Err(Error::Unsupported("the kernels do not know of phrases".into()))
+    }
+
+    fn endpoint(&self) -> Option<Endpoint> {
+        self.history.endpoint()
     }
 
     fn num_frames(&self) -> u64 {

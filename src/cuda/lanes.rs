@@ -180,7 +180,8 @@ impl CudaLanes {
             self.shared.graph.check_width(rows.dim)?;
         }
         let mut rows = rows;
-        while rows.frames > 0 {
+        let mut stops = channel.history.look_for_endpoint(&self.shared.graph)?;
+        while rows.frames > 0 && !stops {
             let frames = self.may_advance(channel, cancelled)?.min(rows.frames);
             let taken = workspace.take_rows(&DeviceRows { frames, ..rows })?;
             if let (0, Some((column, value))) = (taken.frames, taken.bad) {
@@ -191,7 +192,7 @@ impl CudaLanes {
             channel.stats.seconds += workspace.launch(&mut staging)?;
             workspace.fetch(&mut staging, 0)?;
             let before = channel.stats.frames;
-            self.take_lane(&staging.fetched(0, workspace.taken()), 0, channel, None)?;
+            stops = self.take_lane(&staging.fetched(0, workspace.taken()), 0, channel, None)?;
             rows = rows.behind((channel.stats.frames - before) as usize);
         }
         Ok(())
@@ -218,7 +219,10 @@ impl CudaLanes {
         }
         channel.check_memory()?;
         let to_look = self.shared.with_room(|room| channel.commit(room))?;
-        Ok(usize::try_from(left).unwrap_or(usize::MAX).min(to_look))
+        // A launch hands over what its last time needs of the times before: where every frame is looked
+        // at for an end point, it has one.
+        let most = if channel.history.awaits_endpoint() { 1 } else { to_look };
+        Ok(usize::try_from(left).map_or(most, |left| left.min(most)))
     }
 
     /// Makes an item part of the launch that is staged, if it has rows left and may go on.
@@ -226,13 +230,18 @@ impl CudaLanes {
         &self,
         staging: &mut Staging,
         work: &mut LaneWork<'_, H>,
-        done: usize,
+        progress: &mut Progress,
     ) -> Result<Option<(usize, usize)>> {
-        let rest = work.rows.slice(done, usize::MAX);
-        if rest.frames() == 0 {
+        let rest = work.rows.slice(progress.done, usize::MAX);
+        if rest.frames() == 0 || progress.stopped {
             return Ok(None);
         }
         let Some(channel) = work.channel.held() else { return Ok(None) };
+        // Is done already, unless memory ran out in the middle of it.
+        progress.stopped = channel.history.look_for_endpoint(&self.shared.graph)?;
+        if progress.stopped {
+            return Ok(None);
+        }
         self.shared.graph.check_width(rest.dim())?;
         let most = self.may_advance(channel, work.cancelled)?.min(rest.frames());
         staging.reserve(channel.emitters.len(), channel.next_beam, most).map(Some)
@@ -258,15 +267,15 @@ impl CudaLanes {
         Ok(places.len() / columns)
     }
 
-    /// Takes what a lane has done into its channel. The rows are those of the host, or else those
-    /// taken from the device.
+    /// Takes what a lane has done into its channel, and gives whether an end point stops it there. The
+    /// rows are those of the host, or else those taken from the device.
     fn take_lane(
         &self,
         fetched: &Fetched<'_>,
         lane: usize,
         channel: &mut CudaChannel,
         rows: Option<Rows<'_>>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let (report, frames, words) = fetched.lane(lane);
         let columns = fetched.columns;
         let row = |at: usize| match rows {
@@ -290,11 +299,16 @@ impl CudaLanes {
             channel.choose_emitters();
         }
         outcome?;
+        let stops = channel.history.look_for_endpoint(&self.shared.graph)?;
         let next = row(frames.len());
         match report.status {
-            status::DONE => Ok(()),
-            status::OUTPUT_FULL if !frames.is_empty() => Ok(()),
-            status::WORKSPACE => channel.search_on_host(Some(&next[..columns.min(next.len())])),
+            status::DONE => Ok(stops),
+            status::OUTPUT_FULL if !frames.is_empty() => Ok(stops),
+            status::WORKSPACE if stops => Ok(stops),
+            status::WORKSPACE => {
+                channel.search_on_host(Some(&next[..columns.min(next.len())]))?;
+                channel.history.look_for_endpoint(&self.shared.graph)
+            }
             _ => Err(self.shared.failure(&report, channel.stats.frames, Some(next))),
         }
     }
@@ -335,7 +349,7 @@ impl CudaLanes {
                 if work.result.is_err() || !staging.has_lane() {
                     continue;
                 }
-                match self.reserve(staging, work, progress.done) {
+                match self.reserve(staging, work, progress) {
                     Ok(reserved) => progress.lane = reserved.map(|(lane, _)| lane),
                     Err(error) => work.result = Err(error),
                 }
@@ -388,7 +402,8 @@ impl CudaLanes {
                 let before = channel.stats.frames;
                 let outcome = self.take_lane(&fetched, lane, channel, Some(rest));
                 progress.done += (channel.stats.frames - before) as usize;
-                outcome
+                progress.stopped = outcome?;
+                Ok(())
             });
             first = end;
         }
@@ -445,11 +460,15 @@ impl Lanes for CudaLanes {
             let _entered = self.context.enter()?;
             self.advance_all(&mut staging, batch, &mut progress)
         });
+        for (work, progress) in batch.iter_mut().zip(&progress) {
+            work.done = progress.done;
+        }
         if let Err(error) = outcome {
             let message = error.chain();
             for (at, work) in batch.iter_mut().enumerate() {
-                let done = progress.get(at).map_or(0, |progress| progress.done);
-                if work.result.is_ok() && done < work.rows.frames() && work.channel.held().is_some() {
+                let stopped = progress.get(at).is_some_and(|progress| progress.stopped);
+                let left = work.done < work.rows.frames() && !stopped && work.channel.held().is_some();
+                if work.result.is_ok() && left {
                     work.result = Err(Error::Device(message.clone()));
                 }
             }

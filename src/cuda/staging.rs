@@ -21,6 +21,8 @@ pub(super) struct Progress {
     /// Its lane in the launch at hand, and how many rows it has there.
     pub lane: Option<usize>,
     pub rows: usize,
+    /// Whether an end point has stopped it.
+    pub stopped: bool,
 }
 
 fn no_room() -> Error {

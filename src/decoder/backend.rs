@@ -9,7 +9,7 @@ use crate::cpu::{CpuLanes, LentChannel};
 use crate::cuda::{self, CudaChannel, CudaLanes, DeviceRows, StageSeconds};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
-use crate::search::{Holds, LaneChannel, LaneWork, Lanes, Phrases, TimeSearch};
+use crate::search::{EndpointRules, Holds, LaneChannel, LaneWork, Lanes, Phrases, TimeSearch};
 
 use super::config::{BackendChoice, DecoderConfig};
 
@@ -135,8 +135,13 @@ impl Backend {
         }
     }
 
-    /// Begins an utterance, biased by `phrases`, on lanes that can search it.
-    pub fn begin(&self, channel: &mut BackendChannel, phrases: Option<Arc<Phrases>>) -> Result<()> {
+    /// Begins an utterance, biased by `phrases` and ended by `rules`, on lanes that can search it.
+    pub fn begin(
+        &self,
+        channel: &mut BackendChannel,
+        phrases: Option<Arc<Phrases>>,
+        rules: Option<&Arc<EndpointRules>>,
+    ) -> Result<()> {
         let commit = channel.lane().commit_config();
         match (self, &*channel) {
             (Backend::Cuda(gpu), BackendChannel::Cuda(_)) if phrases.is_some() => {
@@ -148,7 +153,7 @@ impl Backend {
             _ => {}
         }
         channel.lane_mut().set_commit(commit)?;
-        channel.lane_mut().begin(phrases)
+        channel.lane_mut().begin(phrases, rules)
     }
 
     /// Lets `phrases` bias the rest of an utterance.

@@ -6,8 +6,11 @@ use std::time::Instant;
 
 use crate::cuda::DeviceRows;
 use crate::error::{Error, Result, try_reserve};
-use crate::lattice::{DeterminizeConfig, Determinized, Path, RawLattice};
-use crate::search::{CommitConfig, CommittedLattice, LaneChannel, LaneWork, Phrase, Phrases, Rows, SearchStats};
+use crate::lattice::{DeterminizeConfig, Determinized, Lattice, Path, RawLattice};
+use crate::search::{
+    CommitConfig, CommittedLattice, EndpointAction, EndpointRules, LaneChannel, LaneWork, Phrase, Phrases, Rows,
+    SearchStats,
+};
 use crate::table::Transitions;
 
 use super::Decoder;
@@ -16,6 +19,7 @@ use super::decodable::Decodable;
 use super::growing::Growing;
 use super::metrics::Metrics;
 use super::row_queue::RowQueue;
+use super::segments::{Segment, SegmentEnd, Segments};
 
 /// Where a channel stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +105,9 @@ pub struct Channel {
     flags: Arc<Flags>,
     /// What biases utterances that begin.
     phrases: Option<Arc<Phrases>>,
+    /// Rules of end points that hold since begin.
+    rules: Option<Arc<EndpointRules>>,
+    segments: Box<Segments>,
     /// A row on its way from a decodable.
     row: Vec<f32>,
     /// Apart, since it is large and most channels have none.
@@ -109,8 +116,18 @@ pub struct Channel {
 
 impl Channel {
     pub(super) fn new(decoder: Arc<Decoder>, lane: BackendChannel) -> Channel {
-        let (state, flags) = (ChannelState::New, Arc::default());
-        Channel { decoder, lane, state, failure: None, flags, phrases: None, row: Vec::new(), growing: None }
+        Channel {
+            decoder,
+            lane,
+            state: ChannelState::New,
+            failure: None,
+            flags: Arc::default(),
+            phrases: None,
+            rules: None,
+            segments: Box::default(),
+            row: Vec::new(),
+            growing: None,
+        }
     }
 
     /// The decoder that made the channel.
@@ -128,7 +145,8 @@ impl Channel {
         Canceller(Arc::clone(&self.flags))
     }
 
-    /// A new utterance, from any state; results of the last one are gone.
+    /// A new utterance, from any state; results of the last one are gone. The decoder's rules of end
+    /// points as they are now hold for it.
     pub fn begin(&mut self) -> Result<()> {
         self.state = ChannelState::New;
         self.failure = None;
@@ -136,7 +154,9 @@ impl Channel {
         if let Some(growing) = &mut self.growing {
             growing.clear();
         }
-        self.decoder.backend.begin(&mut self.lane, self.phrases.clone())?;
+        *self.segments = Segments::default();
+        self.rules = self.decoder.endpoint_rules();
+        self.decoder.backend.begin(&mut self.lane, self.phrases.clone(), self.rules.as_ref())?;
         self.state = ChannelState::Open;
         Ok(())
     }
@@ -188,34 +208,90 @@ impl Channel {
         LaneWork::new(&mut self.lane, rows, &self.flags.cancelled)
     }
 
-    /// Remembers a failure that lasts.
-    pub(super) fn note(&mut self, result: &Result<()>) {
-        if let Err(error) = result {
-            self.failure = self.failure.or(Failure::of(error));
+    /// Before a search: whether rows may come.
+    pub(super) fn prepare(&mut self) -> Result<()> {
+        self.check_open()?;
+        // Is done already, unless memory ran out in the middle of it.
+        self.close_segment().map(drop)
+    }
+
+    /// After a search: remembers a failure that lasts, and closes the segment where an end point says
+    /// so. Gives whether it did: rows that were not searched belong to the next one.
+    pub(super) fn conclude(&mut self, result: Result<()>) -> Result<bool> {
+        match result.map_err(|error| error.frames_later(self.segments.frames)) {
+            Ok(()) => self.close_segment(),
+            Err(error) => {
+                self.failure = self.failure.or(Failure::of(&error));
+                Err(error)
+            }
         }
     }
 
-    /// Searches all `rows` before it returns. On an error everything before the failing frame is
+    fn close_segment(&mut self) -> Result<bool> {
+        let Some(keep) = self.segments_kept() else { return Ok(false) };
+        let Some(endpoint) = self.lane.lane().endpoint() else { return Ok(false) };
+        let stats = self.lane.lane().stats();
+        let best_path = Arc::new(self.path_in_time(self.lane.lane().best_path(true)?));
+        let lattice = Arc::new(Lattice::from(self.lane.lane_mut().lattice(true)?));
+        let end = self.segments.end_at(endpoint);
+        self.segments.close(Segment { end, best_path, lattice }, &stats, keep)?;
+        if let Some(growing) = &mut self.growing {
+            growing.clear();
+        }
+        if let Err(error) = self.decoder.backend.begin(&mut self.lane, self.phrases.clone(), self.rules.as_ref()) {
+            self.state = ChannelState::New;
+            return Err(error);
+        }
+        Ok(true)
+    }
+
+    /// How many segments are kept, where end points close them.
+    fn segments_kept(&self) -> Option<usize> {
+        self.rules.as_ref().filter(|rules| rules.action == EndpointAction::Segment).map(|rules| rules.segments_kept)
+    }
+
+    /// A path of the open segment, with times from the channel's begin.
+    fn path_in_time(&self, mut path: Path) -> Path {
+        if self.segments.frames > 0 {
+            let before = self.segments.frames as u32;
+            path.frames.iter_mut().for_each(|frame| *frame = frame.saturating_add(before));
+        }
+        path
+    }
+
+    /// Searches all `rows` before it returns; only where the rules say that it stops at an end point it
+    /// may leave some, as [`Channel::push_rows`]. On an error everything before the failing frame is
     /// kept: [`Error::Shape`], [`Error::Scores`], [`Error::NoTokens`], [`Error::Capacity`],
     /// [`Error::Limit`], [`Error::Cancelled`], [`Error::State`].
     pub fn push(&mut self, rows: Rows<'_>) -> Result<()> {
-        self.check_open()?;
-        let decoder = Arc::clone(&self.decoder);
-        let mut batch = [self.work(rows)];
-        decoder.backend.advance(&mut batch);
-        let [work] = batch;
-        let result = work.result;
-        self.note(&result);
-        result
+        self.push_rows(rows).map(drop)
     }
 
-    /// The same for rows in the memory of the decoder's GPU; they are not needed afterwards.
-    /// [`Error::Unsupported`] on the CPU.
+    /// The same, and gives how many rows were searched: fewer than there are where an end point has
+    /// stopped it ([`EndpointAction::Stop`]). The next push goes on behind it, or [`Channel::begin`]
+    /// begins anew with the rows that are left.
+    pub fn push_rows(&mut self, rows: Rows<'_>) -> Result<usize> {
+        self.prepare()?;
+        let decoder = Arc::clone(&self.decoder);
+        let mut done = 0;
+        loop {
+            let mut batch = [self.work(rows.slice(done, usize::MAX))];
+            decoder.backend.advance(&mut batch);
+            let [LaneWork { done: more, result, .. }] = batch;
+            done += more;
+            if !self.conclude(result)? || done == rows.frames() {
+                return Ok(done);
+            }
+        }
+    }
+
+    /// The same as [`Channel::push_rows`] for rows in the memory of the decoder's GPU; they are not
+    /// needed afterwards. [`Error::Unsupported`] on the CPU.
     ///
     /// # Safety
     /// The rows are there, in memory that the decoder's GPU can read, until the call returns, and
     /// the stream is a live one of the device's primary context or 0.
-    pub unsafe fn push_device(&mut self, rows: DeviceRows) -> Result<()> {
+    pub unsafe fn push_device(&mut self, rows: DeviceRows) -> Result<usize> {
         self.check_open()?;
         if rows.stride < rows.dim {
             return Err(Error::Shape(format!("stride {} is below the width {}", rows.stride, rows.dim)));
@@ -225,15 +301,23 @@ impl Channel {
         if !rows.at.is_multiple_of(4) || end.is_none() || (rows.at == 0 && rows.frames > 0 && rows.dim > 0) {
             return Err(Error::Argument(format!("{:#x} is not the address of such rows", rows.at)));
         }
+        self.prepare()?;
         let decoder = Arc::clone(&self.decoder);
-        // SAFETY: the caller's promise.
-        let result = unsafe { decoder.backend.push_device(&mut self.lane, rows, &self.flags.cancelled) };
-        self.note(&result);
-        result
+        let mut rest = rows;
+        loop {
+            let before = self.lane.lane().num_frames();
+            // SAFETY: the caller's promise.
+            let result = unsafe { decoder.backend.push_device(&mut self.lane, rest, &self.flags.cancelled) };
+            rest = rest.behind((self.lane.lane().num_frames() - before) as usize);
+            if !self.conclude(result)? || rest.frames == 0 {
+                return Ok(rows.frames - rest.frames);
+            }
+        }
     }
 
     /// Pulls frames from `decodable` while they are ready, at most `max_frames` of them, and
-    /// returns how many were searched (Kaldi's `AdvanceDecoding`).
+    /// returns how many were searched (Kaldi's `AdvanceDecoding`). An end point that stops a push stops
+    /// it too.
     pub fn advance(&mut self, decodable: &mut dyn Decodable, max_frames: Option<u64>) -> Result<u64> {
         self.check_open()?;
         let dim = decodable.num_columns()?;
@@ -259,8 +343,12 @@ impl Channel {
             row.fill(f32::NEG_INFINITY);
             let lane = self.lane.lane();
             decodable.fill_row(frame, &|needed| lane.mark_columns(needed), row)?;
+            let awaited = self.lane.lane().endpoint().is_none();
             self.push(Rows::new(row, 1, row.len(), row.len())?)?;
             done += 1;
+            if awaited && self.stops() {
+                break;
+            }
         }
         Ok(done)
     }
@@ -292,6 +380,37 @@ impl Channel {
         Ok(true)
     }
 
+    /// Whether the channel stands at an end point, or has passed one, that stops a push.
+    fn stops(&self) -> bool {
+        let stops = self.rules.as_ref().is_some_and(|rules| rules.action == EndpointAction::Stop);
+        stops && self.lane.lane().endpoint().is_some()
+    }
+
+    /// The end point of the utterance, if one was found; with segments, that of the segment that was
+    /// closed last.
+    pub fn endpoint(&self) -> Result<Option<SegmentEnd>> {
+        self.check_begun()?;
+        let open = || self.lane.lane().endpoint().map(|endpoint| self.segments.end_at(endpoint));
+        Ok(self.segments.last().map(|segment| segment.end).or_else(open))
+    }
+
+    /// How many end points were found since begin.
+    pub(super) fn num_endpoints(&self) -> u64 {
+        self.segments.closed + u64::from(self.lane.lane().endpoint().is_some())
+    }
+
+    /// How many segments end points have closed since begin ([`EndpointAction::Segment`]). The open one
+    /// has this number; all other questions are about it.
+    pub fn num_segments(&self) -> u64 {
+        self.segments.closed
+    }
+
+    /// Closed segment `number`: [`Error::Argument`] if it is not closed, [`Error::State`] if it is not
+    /// kept any more.
+    pub fn segment(&self, number: u64) -> Result<&Segment> {
+        self.segments.get(number)
+    }
+
     /// No more rows will come. The lattice and best path then stand until the next `begin`.
     pub fn finish(&mut self) -> Result<()> {
         self.check_begun()?;
@@ -304,11 +423,11 @@ impl Channel {
         self.flags.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Frames searched since `begin`.
+    /// Frames searched since `begin`, those of closed segments too.
     pub fn num_frames(&self) -> u64 {
         match self.state {
             ChannelState::New => 0,
-            _ => self.lane.lane().num_frames(),
+            _ => self.segments.frames + self.lane.lane().num_frames(),
         }
     }
 
@@ -327,7 +446,7 @@ impl Channel {
     /// The best path now: to the best final token if `use_final` and one is reached, else to the best token.
     pub fn best_path(&self, use_final: bool) -> Result<Path> {
         self.check_begun()?;
-        self.lane.lane().best_path(use_final)
+        self.lane.lane().best_path(use_final).map(|path| self.path_in_time(path))
     }
 
     /// The best path to the best token, and how many of its words can no longer change. That number
@@ -340,7 +459,8 @@ impl Channel {
     /// without the frames before the next one. Its costs are those of the whole path.
     pub fn partial_from(&self, from: usize) -> Result<(Path, usize)> {
         self.check_begun()?;
-        self.lane.lane().partial(from)
+        let (path, stable) = self.lane.lane().partial(from)?;
+        Ok((self.path_in_time(path), stable))
     }
 
     /// The raw lattice now; before `finish` it is what `finish` would give if no more rows came.
@@ -354,7 +474,8 @@ impl Channel {
     /// and the ilabels of paths, then begin behind it ([`Channel::committed_frames`]). Where for
     /// `config.frames` frames there is nothing that all agree on, the best path is committed all the
     /// same, tokens that do not go on from there are dropped, and the stats count it. `None`: nothing
-    /// is committed any more. Any state. [`Error::Config`] for too few frames.
+    /// is committed any more. A segment that an end point closes takes with it what was committed of
+    /// it and not handed out. Any state. [`Error::Config`] for too few frames.
     pub fn set_commit(&mut self, config: Option<CommitConfig>) -> Result<()> {
         self.lane.lane_mut().set_commit(config)
     }
@@ -363,7 +484,7 @@ impl Channel {
     pub fn committed_frames(&self) -> u64 {
         match self.state {
             ChannelState::New => 0,
-            _ => self.lane.lane().committed_frames() as u64,
+            _ => self.segments.frames + self.lane.lane().committed_frames() as u64,
         }
     }
 
@@ -371,7 +492,9 @@ impl Channel {
     /// forgotten then. One begins in the token where the one before ends.
     pub fn take_committed(&mut self) -> Result<Option<CommittedLattice>> {
         self.check_begun()?;
-        Ok(self.lane.lane_mut().take_committed())
+        let before = self.segments.frames;
+        let oldest = self.lane.lane_mut().take_committed();
+        Ok(oldest.map(|oldest| CommittedLattice { first_frame: oldest.first_frame + before, ..oldest }))
     }
 
     /// Lets the lattice be determinized while the utterance grows, for this one and those that
@@ -391,7 +514,7 @@ impl Channel {
     fn growing(&mut self) -> Result<(&mut Growing, &mut dyn LaneChannel)> {
         self.check_begun()?;
         match &mut self.growing {
-            Some(growing) => Ok((growing, self.lane.lane_mut())),
+            Some(growing) => Ok((&mut **growing, self.lane.lane_mut())),
             None => Err(Error::State("no determinization has been set".into())),
         }
     }
@@ -409,7 +532,8 @@ impl Channel {
     pub fn compact_lattice(&mut self, use_final: bool) -> Result<Determinized> {
         let (growing, lane) = self.growing()?;
         let mut found = growing.lattice(lane, use_final)?;
-        let frames = self.num_frames().saturating_sub(self.committed_frames());
+        let lane = self.lane.lane();
+        let frames = lane.num_frames().saturating_sub(lane.committed_frames() as u64);
         found.lattice.num_frames = frames.min(u64::from(u32::MAX)) as u32;
         Ok(found)
     }
@@ -419,10 +543,10 @@ impl Channel {
         self.growing.as_ref().map_or(0, |growing| growing.links_of_last_call())
     }
 
-    /// Counts since `begin`.
+    /// Counts since `begin`, those of closed segments too.
     pub fn stats(&self) -> Result<SearchStats> {
         self.check_begun()?;
-        Ok(self.lane.lane().stats())
+        Ok(self.segments.stats_with(&self.lane.lane().stats()))
     }
 }
 

@@ -33,29 +33,44 @@ pub(super) struct Noticed {
 
 impl Noticed {
     /// Looks at a channel after some of its rows were searched.
-    pub fn look(channel: &Channel, listener: &dyn Listener, words: &mut Words) -> Result<Noticed> {
-        let partial = listener.wants_partial() && words.update(channel)?;
-        Ok(Noticed { partial, endpoint: false })
+    pub fn look(channel: &Channel, listener: &dyn Listener, known: &mut Known) -> Result<Noticed> {
+        let partial = listener.wants_partial() && known.words(channel)?;
+        Ok(Noticed { partial, endpoint: known.endpoint(channel) })
     }
 }
 
-/// The words of a channel's best path as its listener knows them.
+/// What a channel's listener knows of its utterance.
 #[derive(Debug, Default)]
-pub(super) struct Words {
-    /// How many cannot change any more.
+pub(super) struct Known {
+    endpoints: u64,
+    /// The segment that the words are of.
+    segment: u64,
+    /// How many of the best path's words cannot change any more.
     stable: usize,
     /// Those behind.
     others: Vec<i32>,
 }
 
-impl Words {
+impl Known {
     /// Takes the words as they are now, and answers whether that changes them. Costs what is new.
-    fn update(&mut self, channel: &Channel) -> Result<bool> {
+    fn words(&mut self, channel: &Channel) -> Result<bool> {
+        let segment = channel.num_segments();
+        if segment != self.segment {
+            // What became of the words of the one before is with its end point.
+            (self.segment, self.stable) = (segment, 0);
+            self.others.clear();
+        }
         let (path, stable) = channel.partial_from(self.stable)?;
         let changed = path.olabels != self.others;
         self.others = path.olabels;
         self.others.drain(..stable.saturating_sub(self.stable).min(self.others.len()));
         self.stable = self.stable.max(stable);
         Ok(changed)
+    }
+
+    /// Whether there is an end point that it did not know.
+    fn endpoint(&mut self, channel: &Channel) -> bool {
+        let before = std::mem::replace(&mut self.endpoints, channel.num_endpoints());
+        self.endpoints > before
     }
 }

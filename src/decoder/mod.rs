@@ -15,15 +15,18 @@ mod queue;
 mod ready;
 mod row_queue;
 mod scheduler;
+mod segments;
 mod shared;
 mod sync;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use parking_lot::RwLock;
+
 use crate::error::{Error, Result, try_reserve};
 use crate::graph::Graph;
-use crate::search::Rows;
+use crate::search::{EndpointConfig, EndpointRules, Rows};
 
 use backend::Backend;
 use scheduler::Scheduler;
@@ -33,6 +36,7 @@ pub use config::{BackendChoice, DecoderConfig};
 pub use decodable::{Decodable, MatrixDecodable, Source};
 pub use listener::Listener;
 pub use metrics::DecoderMetrics;
+pub use segments::{Segment, SegmentEnd};
 pub use shared::{Reading, SharedChannel, Turn, Writing};
 
 /// A graph, options, and the lanes that search it. Shared by its channels and threads.
@@ -44,6 +48,7 @@ pub struct Decoder {
     why_not_gpu: String,
     open_channels: AtomicU32,
     scheduler: Scheduler,
+    endpoint_rules: RwLock<Option<Arc<EndpointRules>>>,
 }
 
 /// Rows for one channel of a batch.
@@ -53,6 +58,9 @@ pub struct BatchItem<'a> {
     pub channel: &'a mut Channel,
     /// Its next rows.
     pub rows: Rows<'a>,
+    /// Rows that were searched: all of them, unless it failed or an end point has stopped it, as
+    /// [`Channel::push_rows`] says.
+    pub done: usize,
     /// What became of it.
     pub result: Result<()>,
 }
@@ -60,7 +68,7 @@ pub struct BatchItem<'a> {
 impl<'a> BatchItem<'a> {
     /// An item that is still to be done.
     pub fn new(channel: &'a mut Channel, rows: Rows<'a>) -> BatchItem<'a> {
-        BatchItem { channel, rows, result: Ok(()) }
+        BatchItem { channel, rows, done: 0, result: Ok(()) }
     }
 }
 
@@ -70,8 +78,15 @@ impl Decoder {
     pub fn new(graph: Arc<Graph>, config: DecoderConfig) -> Result<Arc<Decoder>> {
         config.check()?;
         let (backend, why_not_gpu) = Backend::new(&graph, &config)?;
-        let (open_channels, scheduler) = (AtomicU32::new(0), Scheduler::new()?);
-        Ok(Arc::new(Decoder { graph, config, backend, why_not_gpu, open_channels, scheduler }))
+        Ok(Arc::new(Decoder {
+            graph,
+            config,
+            backend,
+            why_not_gpu,
+            open_channels: AtomicU32::new(0),
+            scheduler: Scheduler::new()?,
+            endpoint_rules: RwLock::default(),
+        }))
     }
 
     /// The graph.
@@ -142,27 +157,70 @@ impl Decoder {
         Err(Error::Argument("the channel belongs to another decoder".into()))
     }
 
+    /// Sets the rules of end points for utterances that begin from now on; `None`: there are none.
+    /// Errors as for [`EndpointRules::new`].
+    pub fn set_endpoint_rules(&self, config: Option<&EndpointConfig>) -> Result<()> {
+        let rules = config.map(|config| EndpointRules::new(config, self.config.frame_shift, &self.graph));
+        *self.endpoint_rules.write() = rules.transpose()?.map(Arc::new);
+        Ok(())
+    }
+
+    fn endpoint_rules(&self) -> Option<Arc<EndpointRules>> {
+        self.endpoint_rules.read().clone()
+    }
+
     /// Advances distinct channels of this decoder, one batch over the lanes. Each item gets its
     /// own result; a failing one does not touch the others. An error of the call itself
     /// ([`Error::NoMemory`]) means that nothing was searched.
     pub fn advance(&self, items: &mut [BatchItem<'_>]) -> Result<()> {
-        let (mut batch, mut origins, mut results) = (Vec::new(), Vec::new(), Vec::new());
-        try_reserve(&mut batch, items.len(), "batch")?;
-        try_reserve(&mut origins, items.len(), "batch")?;
-        try_reserve(&mut results, items.len(), "batch")?;
+        let mut places = Vec::new();
+        try_reserve(&mut places, items.len(), "batch")?;
         for (at, item) in items.iter_mut().enumerate() {
-            item.result = self.check_own(item.channel).and_then(|()| item.channel.check_open());
+            item.done = 0;
+            item.result = self.check_own(item.channel).and_then(|()| item.channel.prepare());
             if item.result.is_ok() {
-                origins.push(at);
-                batch.push(item.channel.work(item.rows));
+                places.push(at);
+            }
+        }
+        // A second round only for those that an end point has closed a segment of before their last row.
+        self.advance_once(items, &mut places)?;
+        while !places.is_empty() {
+            if let Err(error) = self.advance_once(items, &mut places) {
+                let asked = if let Error::NoMemory { asked, .. } = error { asked } else { 0 };
+                for at in places {
+                    items[at].result = Err(Error::NoMemory { what: "batch".into(), asked });
+                }
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Advances the items at `places`, and leaves there those that are to go on.
+    fn advance_once(&self, items: &mut [BatchItem<'_>], places: &mut Vec<usize>) -> Result<()> {
+        let (mut batch, mut outcomes) = (Vec::new(), Vec::new());
+        try_reserve(&mut batch, places.len(), "batch")?;
+        try_reserve(&mut outcomes, places.len(), "batch")?;
+        let mut wanted = places.iter().copied().peekable();
+        for (at, item) in items.iter_mut().enumerate() {
+            if wanted.next_if_eq(&at).is_some() {
+                batch.push(item.channel.work(item.rows.slice(item.done, usize::MAX)));
             }
         }
         self.backend.advance(&mut batch);
-        results.extend(batch.into_iter().map(|work| work.result));
-        for (at, result) in origins.into_iter().zip(results) {
-            items[at].channel.note(&result);
-            items[at].result = result;
-        }
+        outcomes.extend(batch.into_iter().map(|work| (work.done, work.result)));
+        let mut outcomes = outcomes.into_iter();
+        places.retain(|&at| {
+            let (item, Some((done, result))) = (&mut items[at], outcomes.next()) else { return false };
+            item.done += done;
+            match item.channel.conclude(result) {
+                Ok(closed) => closed && item.done < item.rows.frames(),
+                Err(error) => {
+                    item.result = Err(error);
+                    false
+                }
+            }
+        });
         Ok(())
     }
 }

@@ -145,7 +145,8 @@ struct Round {
     works: Vec<Work>,
     guards: Vec<Option<Guard<'static>>>,
     batch: Vec<LaneWork<'static, BackendChannel>>,
-    results: Vec<Result<()>>,
+    /// Rows that were searched of each item, and what became of it.
+    results: Vec<(usize, Result<()>)>,
 }
 
 /// An empty vector in the memory of `used`, for elements that borrow something else.
@@ -225,14 +226,14 @@ impl Round {
         }
         let items = batch.len();
         first.decoder().backend.advance(&mut batch);
-        self.results.extend(batch.drain(..).map(|work| work.result));
+        self.results.extend(batch.drain(..).map(|work| (work.done, work.result)));
         self.batch = emptied(batch);
         let (now, mut frames) = (Instant::now(), 0);
         let mut results = self.results.drain(..);
         for ((channel, work), guard) in self.channels.iter().zip(&mut self.works).zip(&mut guards) {
-            let result = if work.batched { results.next().unwrap_or(Ok(())) } else { Ok(()) };
+            let result = if work.batched { results.next() } else { None };
             if let Some(guard) = guard {
-                work.settle(channel, guard, result, now, metrics);
+                work.settle(channel, guard, result.unwrap_or((0, Ok(()))), now, metrics);
                 frames += guard.num_frames() - work.before;
             }
         }
@@ -259,7 +260,7 @@ impl Work {
 
     /// Takes the channel, pulls rows if it has a source and no rows, and says whether it goes into the batch.
     fn prepare<'a>(&mut self, shared: &'a SharedChannel, chunk: usize, metrics: &Arc<Metrics>) -> Option<Guard<'a>> {
-        let channel = match shared.channel.write() {
+        let mut channel = match shared.channel.write() {
             Ok(channel) => channel,
             Err(error) => {
                 self.outcome = Err(error);
@@ -267,7 +268,7 @@ impl Work {
             }
         };
         self.before = channel.num_frames();
-        if let Err(error) = channel.check_open() {
+        if let Err(error) = channel.prepare() {
             self.outcome = Err(error);
             return Some(channel);
         }
@@ -287,22 +288,22 @@ impl Work {
         Some(channel)
     }
 
-    /// What the search of its rows means for the channel.
+    /// What the search of its rows means for the channel. Rows behind an end point that has stopped it
+    /// are left for its next turn, when the listener knows of that.
     fn settle(
         &mut self,
         shared: &SharedChannel,
         channel: &mut Channel,
-        result: Result<()>,
+        (done, result): (usize, Result<()>),
         now: Instant,
         metrics: &Metrics,
     ) {
-        channel.note(&result);
-        if let Err(error) = result {
+        if let Err(error) = channel.conclude(result) {
             self.outcome = Err(error);
             return;
         }
-        self.claim.rows.consume(self.frames, now, |latency| metrics.latency(latency));
-        if self.frames > 0 {
+        self.claim.rows.consume(done, now, |latency| metrics.latency(latency));
+        if done > 0 {
             match shared.look(channel) {
                 Ok(noticed) => self.noticed = noticed,
                 Err(error) => log::warn!("nothing is told of a turn: {}", error.chain()),

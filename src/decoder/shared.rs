@@ -4,7 +4,7 @@
 //!
 //! 1. `seated`, then the scheduler's around its thread: once a channel, to start what it needs;
 //! 2. the channel itself, which nobody waits for: whose turn it is, the queue says;
-//! 3. `words`, at such a turn only;
+//! 3. `known`, at such a turn only;
 //! 4. one of these, each for a few instructions and none with another: the state of the queue (`queue`), the
 //!    list of ready channels (`ready`), `ear` and `source`.
 
@@ -23,7 +23,7 @@ use crate::search::Rows;
 use super::Decoder;
 use super::channel::{Canceller, Channel};
 use super::decodable::Source;
-use super::listener::{Listener, Noticed, Words};
+use super::listener::{Known, Listener, Noticed};
 use super::queue::{End, Finish, Purpose, Queue, Refusal, Waited, Wake};
 use super::row_queue::RowQueue;
 
@@ -42,8 +42,8 @@ pub struct SharedChannel {
     source: Mutex<Option<Arc<dyn Source>>>,
     /// Whether it has a seat on the list of ready channels.
     seated: Mutex<bool>,
-    /// The words that the listener knows. At the scheduler's turn or that of a begin.
-    words: Mutex<Words>,
+    /// What the listener knows. At the scheduler's turn or that of a begin.
+    known: Mutex<Known>,
 }
 
 /// Who is told.
@@ -111,7 +111,7 @@ impl SharedChannel {
             quiet: Condvar::new(),
             source: Mutex::new(None),
             seated: Mutex::new(false),
-            words: Mutex::default(),
+            known: Mutex::default(),
         }))
     }
 
@@ -148,7 +148,7 @@ impl SharedChannel {
         let mut channel = self.write()?;
         self.queue.begin();
         self.detach();
-        *self.words.lock() = Words::default();
+        *self.known.lock() = Known::default();
         channel.begin()?;
         self.queue.open();
         Ok(())
@@ -351,7 +351,7 @@ impl SharedChannel {
     /// What a listener would be told of the channel at this turn of the scheduler's.
     pub(super) fn look(&self, channel: &Channel) -> Result<Noticed> {
         let Some(listener) = self.ear.lock().listener.clone() else { return Ok(Noticed::default()) };
-        Noticed::look(channel, &*listener, &mut self.words.lock())
+        Noticed::look(channel, &*listener, &mut self.known.lock())
     }
 
     /// Tells what was noticed, and how the utterance has ended if it has.

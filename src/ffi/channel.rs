@@ -7,7 +7,7 @@ use super::arg;
 use super::config::{self, Grows};
 use super::decodable::{koshi_decodable, rows};
 use super::decoder::koshi_decoder;
-use super::error::{koshi_error, koshi_status};
+use super::error::{koshi_error, koshi_status, ok_or_partial};
 use super::guard;
 use super::lattice::koshi_lattice;
 use super::path::koshi_path;
@@ -43,8 +43,8 @@ impl Drop for ChannelObject {
     }
 }
 
-/// Counts of a channel since koshi_channel_begin. They are of the channel alone, whatever its
-/// neighbours do.
+/// Counts of a channel since koshi_channel_begin, over all its segments. They are of the channel alone,
+/// whatever its neighbours do.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub struct koshi_search_stats {
@@ -112,7 +112,8 @@ pub unsafe extern "C" fn koshi_channel_new(
     })
 }
 
-/// Begins a new utterance, from any state. Results of the one before are gone, and what is queued with them.
+/// Begins a new utterance, from any state. Results of the one before are gone, its segments and what is queued
+/// too. End points are found by the rules that the decoder has now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_channel_begin(channel: *mut koshi_channel, err: *mut *mut koshi_error) -> koshi_status {
     guard::call(err, || object(channel)?.channel.begin())
@@ -145,6 +146,8 @@ pub unsafe extern "C" fn koshi_channel_set_bias(
 
 /// Searches `frames` rows of `dim` log-likelihoods, `stride` elements apart, before it returns. However
 /// an utterance is cut into pushes, its results are the same. The rows are not needed afterwards.
+/// KOSHI_OK_PARTIAL where an end point has stopped it before the last row (KOSHI_ENDPOINT_STOP):
+/// koshi_channel_num_frames says how far it came, and the rows that are left are the caller's to push.
 /// KOSHI_E_STATE unless open; KOSHI_E_SHAPE names arc, label and width where the graph needs more
 /// columns; KOSHI_E_SCORES for NaN or +inf (-inf: no such arc in that frame), with frame and column;
 /// KOSHI_E_NO_TOKENS and KOSHI_E_CAPACITY with the frame; KOSHI_E_LIMIT; KOSHI_E_CANCELLED. Everything
@@ -163,7 +166,8 @@ pub unsafe extern "C" fn koshi_channel_push(
         let object = object(channel)?;
         // SAFETY: the header's promise on rows.
         let rows = unsafe { self::rows(rows, frames, dim, stride) }?;
-        object.channel.write_unqueued()?.push(rows)
+        let done = object.channel.write_unqueued()?.push_rows(rows)?;
+        Ok(ok_or_partial(done == frames))
     })
 }
 
@@ -185,14 +189,16 @@ pub unsafe extern "C" fn koshi_channel_push_device(
     guard::call(err, || {
         let rows = DeviceRows { at: rows, frames, dim, stride, stream: stream as usize };
         // SAFETY: the header's promise on rows and streams.
-        unsafe { object(channel)?.channel.write_unqueued()?.push_device(rows) }
+        let done = unsafe { object(channel)?.channel.write_unqueued()?.push_device(rows) }?;
+        Ok(ok_or_partial(done == frames))
     })
 }
 
 /// Pulls frames from `decodable` while they are ready, at most `max_frames` of them (negative: no
 /// bound), and writes how many were searched to *frames_decoded, which may be NULL. Frame numbers count
-/// from begin. Otherwise as koshi_channel_push; a callback that fails is KOSHI_E_CALLBACK, and the call
-/// can be made again. Callbacks run on this thread. KOSHI_E_BUSY if another call uses the decodable.
+/// from begin. An end point that stops a push stops it too. Otherwise as koshi_channel_push; a callback
+/// that fails is KOSHI_E_CALLBACK, and the call can be made again. Callbacks run on this thread.
+/// KOSHI_E_BUSY if another call uses the decodable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_channel_advance(
     channel: *mut koshi_channel,
@@ -234,7 +240,7 @@ pub unsafe extern "C" fn koshi_channel_cancel(channel: *mut koshi_channel, err: 
     })
 }
 
-/// Frames searched since begin; -1 for a bad handle or a channel at work.
+/// Frames searched since begin, those of closed segments too; -1 for a bad handle or a channel at work.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_channel_num_frames(channel: *const koshi_channel) -> i64 {
     guard::query(-1, || Ok(i64::try_from(object(channel)?.channel.read()?.num_frames()).unwrap_or(i64::MAX)))
@@ -274,7 +280,8 @@ pub unsafe extern "C" fn koshi_channel_best_path(
 }
 
 /// The best path to the best token now, in *path, and in *stable_words, which may be NULL, how many of
-/// its words can no longer change: that number never falls before the next begin, and those words stay.
+/// its words can no longer change: that number never falls before the next begin (or the next segment),
+/// and those words stay.
 /// Cheap enough for every push: what is searched since the last call is followed back, and labels of
 /// the whole path are copied. KOSHI_E_STATE if the channel has not begun.
 #[unsafe(no_mangle)]

@@ -19,7 +19,8 @@ use crate::search::CommitConfig;
 /// default); else 256 at least, or KOSHI_E_CONFIG. Results do not depend on backend or pushes.
 ///
 /// The lattices of the last `lattice_frames` committed frames are kept until
-/// koshi_channel_committed_lattice hands them out; older ones are dropped. 0: none is kept.
+/// koshi_channel_committed_lattice hands them out; older ones are dropped. 0: none is kept. A segment that an
+/// end point closes (KOSHI_ENDPOINT_SEGMENT) drops those of its frames.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_channel_set_commit(
     channel: *mut koshi_channel,

@@ -9,7 +9,7 @@ use super::channel::{ChannelObject, koshi_channel};
 use super::config::{self, Grows};
 use super::decodable::rows;
 use super::decoder_config::{koshi_backend, koshi_decoder_config};
-use super::error::{koshi_error, koshi_status, koshi_status_code, line};
+use super::error::{koshi_error, koshi_status, koshi_status_code, line, ok_or_partial};
 use super::graph::koshi_graph;
 use super::guard;
 use super::registry::{self, Kind, Opaque};
@@ -206,7 +206,8 @@ fn advance(decoder: &Arc<Decoder>, items: &arg::Items<koshi_decoder_item>) -> Re
     batch.extend(uses.iter_mut().map(|(channel, rows)| BatchItem::new(channel, *rows)));
     decoder.advance(&mut batch)?;
     for (at, item) in places.into_iter().zip(batch) {
-        statuses[at] = batch::outcome(at, item.result);
+        let (done, frames) = (item.done, item.rows.frames());
+        statuses[at] = batch::outcome(at, item.result.map(|()| ok_or_partial(done == frames)));
     }
     Ok(statuses)
 }

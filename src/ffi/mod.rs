@@ -55,6 +55,8 @@ mod path;
 
 mod lattice;
 
+mod endpoint;
+
 mod determinize;
 
 mod growing;
@@ -123,6 +125,7 @@ pub use self::egs_discriminative::*;
 pub use self::egs_example::*;
 pub use self::egs_repository::*;
 pub use self::egs_tables::*;
+pub use self::endpoint::*;
 pub use self::error::*;
 pub use self::graph::*;
 pub use self::growing::*;

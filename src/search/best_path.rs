@@ -1,10 +1,13 @@
 //! The best path, remembered: what is asked for again is walked back only to where it meets what
 //! was found last.
 
+use std::sync::Arc;
+
 use crate::error::{Result, try_copy, try_reserve};
 use crate::lattice::Path;
 
 use super::backtrace::{Links, Name, Place, Step};
+use super::endpoint::EndpointRules;
 
 /// A step that the path has taken, with all that it adds up to from the start.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +18,8 @@ struct Taken {
     /// Words and frames up to its end.
     words: u32,
     frames: u32,
+    /// Of those frames, how many at the end are silence.
+    silence: u32,
     graph_cost: f64,
     acoustic_cost: f64,
     bias_cost: f64,
@@ -25,6 +30,7 @@ struct Taken {
 struct Committed {
     words: usize,
     frames: usize,
+    silence: u32,
     /// Graph, acoustic and bias cost.
     costs: [f64; 3],
 }
@@ -41,15 +47,18 @@ pub(super) struct BestPath {
     /// What the path adds up to where the first step begins. Its words are those of `olabels` and
     /// `times`; its frames are forgotten.
     committed: Committed,
+    /// What counts as silence; without it nothing does.
+    rules: Option<Arc<EndpointRules>>,
     /// Links followed back so far.
     pub followed: u64,
 }
 
 impl BestPath {
-    /// Forgets everything; memory is kept.
-    pub fn clear(&mut self) {
+    /// Forgets everything; memory is kept. Silence will be what `rules` say.
+    pub fn clear(&mut self, rules: Option<Arc<EndpointRules>>) {
         self.committed = Committed::default();
         self.cut(0);
+        self.rules = rules;
         self.followed = 0;
     }
 
@@ -109,13 +118,17 @@ impl BestPath {
 
     /// Goes a step, to token `to`. The room for it has been made.
     fn take(&mut self, links: &Links<'_>, to: Place, step: &Step) {
-        if to.time > step.from.time {
-            self.ilabels.push(links.graph.ilabel(step.arc));
-        }
         let olabel = links.graph.olabel(step.arc);
         if olabel != 0 {
             self.olabels.push(olabel);
             self.times.push(step.from.time as u32);
+        }
+        let mut silence = self.trailing_silence();
+        if to.time > step.from.time {
+            let ilabel = links.graph.ilabel(step.arc);
+            self.ilabels.push(ilabel);
+            let silent = self.rules.as_ref().is_some_and(|rules| rules.is_silent(ilabel, self.olabels.last().copied()));
+            silence = if silent { silence + 1 } else { 0 };
         }
         // Summed from the start, so that equal paths have equal sums however they were found.
         let [graph, acoustic, bias] = self.costs();
@@ -124,6 +137,7 @@ impl BestPath {
             source: step.source,
             words: self.olabels.len() as u32,
             frames: self.ilabels.len() as u32,
+            silence,
             graph_cost: graph + f64::from(links.graph.state(step.source.state).weight(step.arc)),
             acoustic_cost: acoustic + f64::from(links.acoustic_cost(to.time, step)),
             bias_cost: bias + f64::from(links.bias_cost(to, step)),
@@ -143,12 +157,18 @@ impl BestPath {
         self.committed = Committed {
             words: last.words as usize,
             frames: self.committed.frames + last.frames as usize,
+            silence: last.silence,
             costs: [last.graph_cost, last.acoustic_cost, last.bias_cost],
         };
         self.steps.drain(..first);
         self.steps.iter_mut().for_each(|step| step.frames -= last.frames);
         self.ilabels.drain(..last.frames as usize);
         self.committed.words
+    }
+
+    /// How many frames at the end are silence.
+    pub fn trailing_silence(&self) -> u32 {
+        self.steps.last().map_or(self.committed.silence, |last| last.silence)
     }
 
     /// The path without its first `from` words, and without the frames before the next one or those

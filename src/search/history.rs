@@ -17,6 +17,7 @@ use super::best_path::BestPath;
 use super::bias::{Bias, bias_state};
 use super::commit::{BEHIND, CommitConfig, Commits, CommittedLattice, Dropping, LOOK, WHAT};
 use super::config::SearchConfig;
+use super::endpoint::{Endpoint, EndpointAction, EndpointRules};
 use super::ends::{Ends, LastToken};
 use super::phrases::Phrases;
 use super::stable::StableWords;
@@ -51,6 +52,7 @@ pub struct History {
     /// Least cost of the last time, before it was subtracted.
     pub least: f32,
     commits: Commits,
+    watch: Watch,
     /// The phrases of the utterance.
     pub bias: Bias,
     /// What was traced back of it. Calls that only look may run together.
@@ -64,9 +66,19 @@ struct Traced {
     stable: StableWords,
 }
 
+/// Who looks for an end point, and what was found.
+#[derive(Debug, Default)]
+struct Watch {
+    rules: Option<Arc<EndpointRules>>,
+    /// Frames that were looked at.
+    looked: usize,
+    found: Option<Endpoint>,
+}
+
 impl History {
-    /// Forgets everything; memory is kept.
-    pub fn clear(&mut self) {
+    /// Forgets everything; memory is kept. `rules` say where the utterance that begins now ends.
+    pub fn begin(&mut self, rules: Option<&Arc<EndpointRules>>) {
+        self.watch = Watch { rules: rules.cloned(), ..Watch::default() };
         self.older.clear();
         self.younger.clear();
         self.boundary.clear();
@@ -74,7 +86,7 @@ impl History {
         self.commits.clear();
         self.bias.clear();
         let Traced { best, stable } = self.traced.get_mut();
-        best.clear();
+        best.clear(rules.cloned());
         stable.clear();
     }
 
@@ -398,6 +410,56 @@ impl History {
         Ok((piece, reached_final))
     }
 
+    /// Whether an end point is still looked for: then every frame must be looked at.
+    pub fn awaits_endpoint(&self) -> bool {
+        self.watch.rules.is_some() && self.watch.found.is_none()
+    }
+
+    /// The end point, if one was found.
+    pub fn endpoint(&self) -> Option<Endpoint> {
+        self.watch.found
+    }
+
+    /// Tests the rules after the last frame, if that was not done yet. Gives whether an end point was
+    /// found at which the search is to stop. On an error it can be called again.
+    pub fn look_for_endpoint(&mut self, graph: &Graph) -> Result<bool> {
+        let frames = self.last_time().unwrap_or(0);
+        let (Some(rules), None) = (&self.watch.rules, self.watch.found) else { return Ok(false) };
+        if self.watch.looked == frames {
+            return Ok(false);
+        }
+        let silence = match Self::best_of(self.ends().enumerate()) {
+            Some((token, _)) => {
+                let best = &mut self.traced.lock().best;
+                best.trace(&self.links(graph), Place { time: frames, token: token as u32 })?;
+                u64::from(best.trailing_silence())
+            }
+            None => 0,
+        };
+        let within = |most| match self.bias.is_on() {
+            true => self.final_relative_cost(graph) <= most,
+            false => rules.ends_within(graph, self.last_tokens(), most),
+        };
+        let holds = rules.first_that_holds(frames as u64, silence, within);
+        let stops = holds.is_some() && rules.action != EndpointAction::Note;
+        self.watch.found = holds.map(|rule| Endpoint {
+            rule,
+            frames: frames as u64,
+            trailing_silence: silence,
+            relative_cost: self.final_relative_cost(graph),
+        });
+        self.watch.looked = frames;
+        Ok(stops)
+    }
+
+    /// The best of some ends of the last time, without final costs (ties: the smaller state, then the
+    /// smaller bias state).
+    fn best_of(ends: impl Iterator<Item = (usize, LastToken)>) -> Option<(usize, LastToken)> {
+        let order = |end: &LastToken| (end.cost + end.held, end.state, end.bias);
+        let better = |a: &LastToken, b: &LastToken| order(a).partial_cmp(&order(b)).unwrap_or(Ordering::Equal);
+        ends.min_by(|(_, a), (_, b)| better(a, b))
+    }
+
     /// The best path now, to a final state if asked for and reached.
     pub fn best_path(&self, graph: &Graph, config: &SearchConfig, use_final: bool) -> Result<Path> {
         let ends = Ends::new(self.ends(), graph, use_final)?;
@@ -423,9 +485,7 @@ impl History {
         let last = self.last();
         let end = |last: Time<'_>, at: usize| self.end(last.states[at], last.tokens[at], bias_state(last.bias, at));
         let ends = emitting.clone().filter_map(|place| Some((place as usize, end(last?, place as usize))));
-        let order = |end: &LastToken| (end.cost + end.held, end.state, end.bias);
-        let better = |a: &LastToken, b: &LastToken| order(a).partial_cmp(&order(b)).unwrap_or(Ordering::Equal);
-        let end = ends.min_by(|(_, a), (_, b)| better(a, b)).map(|(token, end)| (token, 0.0, end.held));
+        let end = Self::best_of(ends).map(|(token, end)| (token, 0.0, end.held));
         let path = self.path_to(graph, config, end, from)?;
         let stable = match self.last_time() {
             Some(time) => self.traced.lock().stable.count(&self.links(graph), time, emitting)?,

@@ -6,15 +6,18 @@ use std::sync::atomic::AtomicBool;
 use crate::error::Result;
 use crate::lattice::{LatticePiece, Path, RawLattice};
 
-use super::{CommitConfig, CommittedLattice, History, Phrases, Rows, SearchStats};
+use super::{CommitConfig, CommittedLattice, Endpoint, EndpointRules, History, Phrases, Rows, SearchStats};
 
 /// The search state of one utterance, held by a backend.
 pub trait LaneChannel: Send {
-    /// Starts a new utterance, biased by `phrases`: one token at the start state, and its closure.
-    fn begin(&mut self, phrases: Option<Arc<Phrases>>) -> Result<()>;
+    /// Starts a new utterance, biased by `phrases`: one token at the start state, and its closure. `rules`
+    /// say where it ends; they are tested after every frame.
+    fn begin(&mut self, phrases: Option<Arc<Phrases>>, rules: Option<&Arc<EndpointRules>>) -> Result<()>;
     /// Lets `phrases` bias the utterance from the next frame on, in place of those before: what tokens hold
     /// is given back on the arcs of that frame. On an error nothing has changed.
     fn change_phrases(&mut self, phrases: Arc<Phrases>) -> Result<()>;
+    /// The end point, if one was found since `begin`.
+    fn endpoint(&self) -> Option<Endpoint>;
     /// Frames searched since `begin`.
     fn num_frames(&self) -> u64;
     /// Sets the entry of each column that an emitting token would read in the next frame.
@@ -77,14 +80,16 @@ pub struct LaneWork<'a, C> {
     pub rows: Rows<'a>,
     /// Looked at before every frame.
     pub cancelled: &'a AtomicBool,
-    /// Why it stopped before the last row, if it did; the channel holds everything up to there.
+    /// Rows that were searched: all of them, unless it failed or stopped at an end point.
+    pub done: usize,
+    /// Why it failed before the last row, if it did; the channel holds everything up to there.
     pub result: Result<()>,
 }
 
 impl<'a, C> LaneWork<'a, C> {
     /// Work that is still to be done.
     pub fn new(channel: &'a mut C, rows: Rows<'a>, cancelled: &'a AtomicBool) -> Self {
-        LaneWork { channel, rows, cancelled, result: Ok(()) }
+        LaneWork { channel, rows, cancelled, done: 0, result: Ok(()) }
     }
 }
 
@@ -102,7 +107,8 @@ pub trait Lanes: Send + Sync {
     type Channel: LaneChannel;
     /// A channel that has not begun.
     fn new_channel(&self) -> Result<Self::Channel>;
-    /// Advances all items by all of their rows, or as far as they go. Items whose channel is of
-    /// another backend are left as they are.
+    /// Advances all items by all of their rows, or as far as they go: to a failure, or to an end point
+    /// whose rules say that the search stops there. Items whose channel is of another backend are left as
+    /// they are.
     fn advance<H: Holds<Self::Channel>>(&self, batch: &mut [LaneWork<'_, H>]);
 }

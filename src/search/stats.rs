@@ -53,3 +53,26 @@ impl Default for SearchStats {
         }
     }
 }
+
+impl SearchStats {
+    /// The counts of this and of what came before it together. What is held now is what this holds.
+    pub fn behind(&self, before: &SearchStats) -> SearchStats {
+        SearchStats {
+            frames: before.frames + self.frames,
+            tokens: before.tokens + self.tokens,
+            max_tokens: before.max_tokens.max(self.max_tokens),
+            arcs: before.arcs + self.arcs,
+            links: before.links + self.links,
+            max_active_held: before.max_active_held + self.max_active_held,
+            capacity_held: before.capacity_held + self.capacity_held,
+            effective_beam: before.effective_beam.min(self.effective_beam),
+            trace_links: self.trace_links,
+            memory: self.memory,
+            // Lattices begin behind all that was closed.
+            committed_frames: before.frames + self.committed_frames,
+            forced_commits: before.forced_commits + self.forced_commits,
+            seconds: before.seconds + self.seconds,
+            links_followed: before.links_followed + self.links_followed,
+        }
+    }
+}

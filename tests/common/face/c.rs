@@ -6,10 +6,10 @@ use std::mem::MaybeUninit;
 use std::path::Path;
 use std::ptr;
 
-use koshi::decoder::{BackendChoice, DecoderConfig};
+use koshi::decoder::{BackendChoice, DecoderConfig, SegmentEnd};
 use koshi::ffi::*;
 use koshi::lattice::{BiasCosts, LatticeArc, LatticeWeight, RawLattice};
-use koshi::search::{Phrase, SearchStats};
+use koshi::search::{Endpoint, EndpointAction, EndpointConfig, Phrase, SearchStats, Silence};
 
 use super::{Face, Fault, Matrix, Outcome, Pull, Scores, Status, Words, own, with_backend};
 
@@ -221,6 +221,46 @@ fn config(config: &DecoderConfig) -> koshi_decoder_config {
     ours.chunk_frames = config.chunk_frames;
     ours.max_batch_wait = config.max_batch_wait;
     ours
+}
+
+/// End points as C sets them, and the silence labels.
+fn endpoint_config(config: &EndpointConfig) -> (koshi_endpoint_config, &[i32]) {
+    let mut ours = MaybeUninit::<koshi_endpoint_config>::uninit();
+    // SAFETY: init fills all of it.
+    let mut ours = unsafe {
+        let size = size_of::<koshi_endpoint_config>();
+        call(|err| koshi_endpoint_config_init(ours.as_mut_ptr(), size, err)).unwrap();
+        ours.assume_init()
+    };
+    let (kind, labels) = match &config.silence {
+        Silence::Phones(labels) => (koshi_silence::KOSHI_SILENCE_PHONES, labels),
+        Silence::Ilabels(labels) => (koshi_silence::KOSHI_SILENCE_ILABELS, labels),
+        Silence::Olabels(labels) => (koshi_silence::KOSHI_SILENCE_OLABELS, labels),
+    };
+    ours.silence = kind as i32;
+    ours.action = match config.action {
+        EndpointAction::Note => koshi_endpoint_action::KOSHI_ENDPOINT_NOTE,
+        EndpointAction::Stop => koshi_endpoint_action::KOSHI_ENDPOINT_STOP,
+        EndpointAction::Segment => koshi_endpoint_action::KOSHI_ENDPOINT_SEGMENT,
+    } as i32;
+    ours.segments_kept = config.segments_kept;
+    for (ours, rule) in ours.rules.iter_mut().zip(&config.rules) {
+        ours.must_contain_nonsilence = u32::from(rule.must_contain_nonsilence);
+        ours.min_trailing_silence = rule.min_trailing_silence;
+        ours.max_relative_cost = rule.max_relative_cost;
+        ours.min_utterance_length = rule.min_utterance_length;
+    }
+    (ours, labels)
+}
+
+fn segment_end(end: &koshi_endpoint) -> SegmentEnd {
+    let endpoint = Endpoint {
+        rule: end.rule,
+        frames: end.frames - end.first_frame,
+        trailing_silence: end.trailing_silence,
+        relative_cost: end.relative_cost,
+    };
+    SegmentEnd { segment: end.segment, first_frame: end.first_frame, endpoint }
 }
 
 /// What the callbacks below get as their user data.
@@ -485,6 +525,54 @@ impl Face for C {
             committed_frames: stats.committed_frames,
             forced_commits: stats.forced_commits,
         })
+    }
+
+    fn set_endpoint_rules(decoder: &Self::Decoder, config: Option<&EndpointConfig>) -> Outcome {
+        let Some(config) = config else {
+            // SAFETY: as above.
+            return call(|err| unsafe {
+                koshi_decoder_set_endpoint_rules(decoder.pointer, ptr::null(), ptr::null(), 0, err)
+            });
+        };
+        let (ours, labels) = endpoint_config(config);
+        // SAFETY: as above.
+        call(|err| unsafe {
+            koshi_decoder_set_endpoint_rules(decoder.pointer, &ours, labels.as_ptr(), labels.len(), err)
+        })
+    }
+
+    fn endpoint(channel: &Self::Channel) -> Outcome<Option<SegmentEnd>> {
+        let mut found = MaybeUninit::<koshi_endpoint>::zeroed();
+        let size = size_of::<koshi_endpoint>();
+        // SAFETY: as above; the struct is plain numbers.
+        let found = unsafe {
+            call(|err| koshi_channel_endpoint(channel.pointer, found.as_mut_ptr(), size, err))?;
+            found.assume_init()
+        };
+        if found.rule == 0 {
+            assert_eq!(found, koshi_endpoint { struct_size: size as u32, ..bytemuck::Zeroable::zeroed() });
+            return Ok(None);
+        }
+        Ok(Some(segment_end(&found)))
+    }
+
+    fn num_segments(channel: &Self::Channel) -> u64 {
+        // SAFETY: as above.
+        u64::try_from(unsafe { koshi_channel_num_segments(channel.pointer) }).unwrap()
+    }
+
+    fn segment(channel: &Self::Channel, number: u64) -> Outcome<(SegmentEnd, Words, RawLattice)> {
+        let mut end = MaybeUninit::<koshi_endpoint>::zeroed();
+        let (mut path, mut lattice) = (ptr::null_mut(), ptr::null_mut());
+        let size = size_of::<koshi_endpoint>();
+        // SAFETY: as above; the struct is plain numbers.
+        unsafe {
+            call(|err| {
+                koshi_channel_segment(channel.pointer, number, end.as_mut_ptr(), size, &mut path, &mut lattice, err)
+            })?;
+            let lattice = raw(handle(lattice, koshi_lattice_free))?;
+            Ok((segment_end(&end.assume_init()), words(path), lattice))
+        }
     }
 
     fn lattice_from_memory(bytes: &[u8]) -> Outcome<RawLattice> {

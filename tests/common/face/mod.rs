@@ -11,9 +11,9 @@ mod rust;
 use std::cell::Cell;
 use std::path::Path;
 
-use koshi::decoder::{BackendChoice, DecoderConfig};
+use koshi::decoder::{BackendChoice, DecoderConfig, SegmentEnd};
 use koshi::lattice::RawLattice;
-use koshi::search::{Phrase, SearchStats};
+use koshi::search::{EndpointConfig, Phrase, SearchStats};
 
 use crate::common::graph::arc;
 pub use c::C;
@@ -167,6 +167,12 @@ pub trait Face {
     fn begin(channel: &mut Self::Channel) -> Outcome;
     fn set_bias(channel: &mut Self::Channel, phrases: &[Phrase<'_>]) -> Outcome;
     fn push(channel: &mut Self::Channel, rows: Matrix) -> Outcome;
+    /// The same, and how many rows were searched.
+    fn push_rows(channel: &mut Self::Channel, rows: Matrix) -> Outcome<usize> {
+        let before = Self::num_frames(channel);
+        Self::push(channel, rows)?;
+        Ok((Self::num_frames(channel) - before) as usize)
+    }
     fn batch(decoder: &Self::Decoder, items: &mut [(&mut Self::Channel, Matrix)]) -> Vec<Result<(), Status>>;
     fn pull_matrix(channel: &mut Self::Channel, rows: Matrix, max_frames: Option<u64>) -> Outcome<u64>;
     fn pull(channel: &mut Self::Channel, scores: &mut dyn Scores, how: Pull, max_frames: Option<u64>) -> Outcome<u64>;
@@ -180,6 +186,11 @@ pub trait Face {
     fn partial(channel: &Self::Channel) -> Outcome<(Words, usize)>;
     fn lattice(channel: &mut Self::Channel, use_final: bool) -> Outcome<RawLattice>;
     fn stats(channel: &Self::Channel) -> Outcome<SearchStats>;
+
+    fn set_endpoint_rules(decoder: &Self::Decoder, config: Option<&EndpointConfig>) -> Outcome;
+    fn endpoint(channel: &Self::Channel) -> Outcome<Option<SegmentEnd>>;
+    fn num_segments(channel: &Self::Channel) -> u64;
+    fn segment(channel: &Self::Channel, number: u64) -> Outcome<(SegmentEnd, Words, RawLattice)>;
 
     /// Lattices of either form from a file's bytes: as a raw one, its best path, and what
     /// is left of it within a beam.

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use koshi::Error;
-use koshi::decoder::{BatchItem, Channel, Decodable, Decoder, DecoderConfig, MatrixDecodable};
+use koshi::decoder::{BatchItem, Channel, Decodable, Decoder, DecoderConfig, MatrixDecodable, SegmentEnd};
 use koshi::graph::{Columns, Graph};
 use koshi::lattice::{self, LanguageModel, Lattice, RawLattice};
-use koshi::search::{Phrase, Rows, SearchStats};
+use koshi::search::{EndpointConfig, Phrase, Rows, SearchStats};
 use koshi::table::Input;
 
 use super::{Face, Fault, Matrix, Outcome, Pull, Scores, Status, Words, own, with_backend};
@@ -178,6 +178,28 @@ impl Face for Rust {
 
     fn stats(channel: &Channel) -> Outcome<SearchStats> {
         channel.stats().map_err(fault)
+    }
+
+    fn push_rows(channel: &mut Channel, matrix: Matrix) -> Outcome<usize> {
+        channel.push_rows(rows(matrix)?).map_err(fault)
+    }
+
+    fn set_endpoint_rules(decoder: &Arc<Decoder>, config: Option<&EndpointConfig>) -> Outcome {
+        decoder.set_endpoint_rules(config).map_err(fault)
+    }
+
+    fn endpoint(channel: &Channel) -> Outcome<Option<SegmentEnd>> {
+        channel.endpoint().map_err(fault)
+    }
+
+    fn num_segments(channel: &Channel) -> u64 {
+        channel.num_segments()
+    }
+
+    fn segment(channel: &Channel, number: u64) -> Outcome<(SegmentEnd, Words, RawLattice)> {
+        let segment = channel.segment(number).map_err(fault)?;
+        let lattice = Lattice::clone(&segment.lattice).into_raw().map_err(fault)?;
+        Ok((segment.end, words(segment.best_path.as_ref().clone()), lattice))
     }
 
     fn lattice_from_memory(bytes: &[u8]) -> Outcome<RawLattice> {
