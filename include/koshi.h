@@ -1531,9 +1531,8 @@ koshi_status koshi_decoder_free(koshi_decoder *decoder);
 // Makes a channel of `decoder` in *channel. KOSHI_E_LIMIT when max_channels exist.
 koshi_status koshi_channel_new(const koshi_decoder *decoder, koshi_channel **channel, koshi_error **err);
 
-// Begins a new utterance, from any state. Results of the one before are gone, and what is queued with them.
-// Begins a new utterance, from any state. Results of the one before are gone, its segments too. End
-// points are found by the rules that the decoder has now.
+// Begins a new utterance, from any state. Results of the one before are gone, its segments and what is queued
+// too. End points are found by the rules that the decoder has now.
 koshi_status koshi_channel_begin(koshi_channel *channel, koshi_error **err);
 
 // Makes phrases of output labels more likely, or less by a bonus below 0, in this channel; those of an
@@ -1931,7 +1930,8 @@ koshi_status koshi_channel_compact_lattice(koshi_channel *channel,
 // default); else 256 at least, or KOSHI_E_CONFIG. Results do not depend on backend or pushes.
 //
 // The lattices of the last `lattice_frames` committed frames are kept until
-// koshi_channel_committed_lattice hands them out; older ones are dropped. 0: none is kept.
+// koshi_channel_committed_lattice hands them out; older ones are dropped. 0: none is kept. A segment that an
+// end point closes (KOSHI_ENDPOINT_SEGMENT) drops those of its frames.
 koshi_status koshi_channel_set_commit(koshi_channel *channel,
                                       uint64_t commit_frames,
                                       uint64_t lattice_frames,
