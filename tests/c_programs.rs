@@ -1,5 +1,5 @@
-//! The programs of `c-tests/`, each compiled as C99 and as C++17, linked against the built
-//! library, and run; with sanitizers or under valgrind if `KOSHI_C_TESTS` says so
+//! The programs of `c-tests/`, those in C compiled as C99 and as C++17, those in C++ as C++17, linked
+//! against the built library, and run; with sanitizers or under valgrind if `KOSHI_C_TESTS` says so
 //! (see `tests/common/c.rs`).
 
 mod common;
@@ -17,7 +17,7 @@ macro_rules! programs {
 }
 
 programs! {
-    bias callbacks cases config determinize endpoints errors examples header_only lifecycle log paths prompts
+    bias callbacks cases config determinize endpoints errors examples header_only lifecycle log paths prompts raii
     reproducible submit threads transducer words
 }
 
@@ -26,16 +26,20 @@ fn each_program_of_the_folder_is_run() {
     let mut found: Vec<String> = fs::read_dir(common::root().join("c-tests"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "c" || extension == "cc"))
         .map(|path| path.file_stem().unwrap().to_str().unwrap().to_string())
         .collect();
     found.sort();
     assert_eq!(found, PROGRAMS, "list each program of c-tests in `programs!`, in order");
 }
 
-/// Compiles and runs `c-tests/<name>.c` in both languages.
+/// Compiles and runs `c-tests/<name>.c` in both languages, or `c-tests/<name>.cc`.
 fn run(name: &str) {
     let source = common::root().join("c-tests").join(format!("{name}.c"));
+    if !source.exists() {
+        run_silently(&Program::compile(&source.with_extension("cc"), Language::Cpp17));
+        return;
+    }
     // Valgrind looks at the library, which is the same for both.
     let languages = if mode() == Mode::Valgrind { &[Language::C99][..] } else { &[Language::C99, Language::Cpp17] };
     for &language in languages {

@@ -1,0 +1,1171 @@
+// Koshi for C++17: handles that free themselves, exceptions, and containers instead of lengths.
+//
+//     const koshi::transitions model = koshi::transitions::read("final.mdl");
+//     const koshi::graph graph = koshi::graph::read("HCLG.fst", &model);
+//     koshi_decoder_config options = koshi::decoder::defaults();
+//     options.acoustic_scale = 1 / 12.f;
+//     const koshi::decoder decoder(graph, options);
+//     koshi::channel channel(decoder);
+//     channel.begin();
+//     channel.push({scores, frames, columns});
+//     channel.finish();
+//     std::cout << channel.best_path(true).text() << '\n';
+//
+// Every function that can fail comes twice: `read` throws koshi::error, `try_read` answers a
+// koshi::result and throws nothing but std::bad_alloc. What a function does, its units and its errors
+// stand at the function of koshi.h that has its name: koshi::channel::push is koshi_channel_push.
+//
+// Classes own a handle and can be moved, not copied; `share` of a counted object gives one more owner.
+// A moved-from object holds nothing and is answered like any wrong handle. What is not wrapped here
+// (training examples, the chain objective, transducers) is reached through koshi::handle,
+// koshi::make and koshi::call:
+//
+//     koshi::handle<koshi_den_graph> den = koshi::make<koshi_den_graph>(koshi_den_graph_read, "den.fst", 3080);
+//     koshi::call(koshi_chain_objf, den.get(), ...);      // all arguments but the last, `err`
+//
+// This header is all there is to it: no library of its own, and nothing beyond the standard one.
+
+#ifndef KOSHI_HPP
+#define KOSHI_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "koshi.h"
+
+namespace koshi {
+
+// Elements that lie side by side in memory of somebody else.
+template <class T>
+class span {
+public:
+    constexpr span() noexcept = default;
+    constexpr span(T *data, std::size_t size) noexcept : data_(data), size_(size) {}
+    template <class A>
+    constexpr span(const std::vector<std::remove_const_t<T>, A> &all) noexcept : data_(all.data()), size_(all.size())
+    {
+    }
+
+    constexpr T *data() const noexcept { return data_; }
+    constexpr std::size_t size() const noexcept { return size_; }
+    constexpr bool empty() const noexcept { return size_ == 0; }
+    constexpr T *begin() const noexcept { return data_; }
+    constexpr T *end() const noexcept { return data_ + size_; }
+    constexpr T &operator[](std::size_t at) const noexcept { return data_[at]; }
+    std::vector<std::remove_const_t<T>> to_vector() const { return {begin(), end()}; }
+
+private:
+    T *data_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+// The bytes of a text.
+inline span<const std::uint8_t> bytes(std::string_view text) noexcept
+{
+    return {reinterpret_cast<const std::uint8_t *>(text.data()), text.size()};
+}
+
+// A call that failed: a status below zero, one line that says what is wrong, and what caused it.
+class error : public std::runtime_error {
+public:
+    error(koshi_status status, const std::string &message, std::vector<std::string> causes = {})
+        : std::runtime_error(message), status_(status), causes_(std::move(causes))
+    {
+    }
+
+    koshi_status status() const noexcept { return status_; }
+    // From the nearest cause to the first.
+    const std::vector<std::string> &causes() const noexcept { return causes_; }
+
+private:
+    koshi_status status_;
+    std::vector<std::string> causes_;
+};
+
+// What a call gave, or why it failed.
+template <class T>
+class [[nodiscard]] result {
+public:
+    result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+    result(error failure) : state_(std::in_place_index<1>, std::move(failure)) {}
+
+    bool ok() const noexcept { return state_.index() == 0; }
+    explicit operator bool() const noexcept { return ok(); }
+
+    // The value; throws the error if there is none.
+    T &value() &
+    {
+        check();
+        return *std::get_if<0>(&state_);
+    }
+    const T &value() const &
+    {
+        check();
+        return *std::get_if<0>(&state_);
+    }
+    T &&value() &&
+    {
+        check();
+        return std::move(*std::get_if<0>(&state_));
+    }
+
+    // Only where ok() is false.
+    const error &failure() const { return std::get<1>(state_); }
+    // KOSHI_OK, or that of the failure.
+    koshi_status status() const noexcept { return ok() ? koshi_status(KOSHI_OK) : std::get_if<1>(&state_)->status(); }
+
+private:
+    void check() const
+    {
+        if (!ok())
+            throw *std::get_if<1>(&state_);
+    }
+
+    std::variant<T, error> state_;
+};
+
+namespace detail {
+
+// How each kind of object is freed, and how the counted ones are counted.
+#define KOSHI_HPP_OWNED(type)                                                                                         \
+    inline void free_handle(koshi_##type *handle) noexcept { koshi_##type##_free(handle); }
+#define KOSHI_HPP_COUNTED(type)                                                                                       \
+    KOSHI_HPP_OWNED(type)                                                                                             \
+    inline koshi_##type *ref_handle(const koshi_##type *handle) noexcept { return koshi_##type##_ref(handle); }
+
+KOSHI_HPP_COUNTED(align_lexicon)
+KOSHI_HPP_COUNTED(buffer)
+KOSHI_HPP_OWNED(channel)
+KOSHI_HPP_OWNED(decodable)
+KOSHI_HPP_OWNED(decoder)
+KOSHI_HPP_COUNTED(degs)
+KOSHI_HPP_COUNTED(den_graph)
+KOSHI_HPP_OWNED(egs_reader)
+KOSHI_HPP_OWNED(egs_table)
+KOSHI_HPP_OWNED(egs_writer)
+KOSHI_HPP_COUNTED(error)
+KOSHI_HPP_OWNED(example)
+KOSHI_HPP_OWNED(examples_repository)
+KOSHI_HPP_COUNTED(graph)
+KOSHI_HPP_COUNTED(hypotheses)
+KOSHI_HPP_OWNED(int_writer)
+KOSHI_HPP_COUNTED(language_model)
+KOSHI_HPP_COUNTED(lattice)
+KOSHI_HPP_OWNED(lattice_reader)
+KOSHI_HPP_OWNED(lattice_writer)
+KOSHI_HPP_COUNTED(matrix)
+KOSHI_HPP_OWNED(matrix_reader)
+KOSHI_HPP_COUNTED(path)
+KOSHI_HPP_COUNTED(paths)
+KOSHI_HPP_COUNTED(supervision)
+KOSHI_HPP_COUNTED(symbols)
+KOSHI_HPP_OWNED(transducer)
+KOSHI_HPP_OWNED(transducer_stream)
+KOSHI_HPP_COUNTED(transitions)
+KOSHI_HPP_COUNTED(word_boundary)
+KOSHI_HPP_COUNTED(words)
+
+#undef KOSHI_HPP_COUNTED
+#undef KOSHI_HPP_OWNED
+
+} // namespace detail
+
+// Owns one count of an object of the C interface.
+template <class T>
+class handle {
+public:
+    using type = T;
+
+    handle() noexcept = default;
+    // Takes over one count of `raw`.
+    explicit handle(T *raw) noexcept : raw_(raw) {}
+    handle(handle &&other) noexcept : raw_(other.release()) {}
+    handle &operator=(handle &&other) noexcept
+    {
+        reset(other.release());
+        return *this;
+    }
+    handle(const handle &) = delete;
+    handle &operator=(const handle &) = delete;
+    ~handle() { reset(); }
+
+    T *get() const noexcept { return raw_; }
+    explicit operator bool() const noexcept { return raw_ != nullptr; }
+    // Gives the object up to the caller, who frees it.
+    T *release() noexcept { return std::exchange(raw_, nullptr); }
+    // Frees the object, and takes over another.
+    void reset(T *raw = nullptr) noexcept
+    {
+        T *old = std::exchange(raw_, raw);
+        if (old != nullptr && old != raw)
+            detail::free_handle(old);
+    }
+    // Where a C function may write a new object.
+    T **out() noexcept
+    {
+        reset();
+        return &raw_;
+    }
+
+private:
+    T *raw_ = nullptr;
+};
+
+namespace detail {
+
+// The failure that `status` and `err` tell of; frees `err`.
+inline error taken(koshi_status status, koshi_error *err)
+{
+    const handle<koshi_error> owner(err);
+    std::vector<std::string> causes;
+    for (const koshi_error *cause = koshi_error_cause(err); cause != nullptr; cause = koshi_error_cause(cause))
+        causes.emplace_back(koshi_error_message(cause));
+    const char *message = koshi_error_message(err);
+    return error(status, message != nullptr ? message : koshi_status_name(status), std::move(causes));
+}
+
+// A class of this header as it is, and for a type of koshi.h its handle.
+template <class T, class = void>
+struct owner_of {
+    using type = handle<T>;
+};
+template <class T>
+struct owner_of<T, std::void_t<decltype(std::declval<T &>().out())>> {
+    using type = T;
+};
+
+template <class T>
+T *raw(const handle<T> *object) noexcept
+{
+    return object != nullptr ? object->get() : nullptr;
+}
+
+// An array of the library's, which lives as long as its object.
+template <class T, class Object>
+span<const T> array(const T *(*function)(const Object *, std::size_t *), const handle<Object> &object) noexcept
+{
+    std::size_t size = 0;
+    const T *data = function(object.get(), &size);
+    return {data, size};
+}
+
+} // namespace detail
+
+// Calls a function of koshi.h with all its arguments but `err`; answers its status, KOSHI_OK or
+// KOSHI_OK_PARTIAL.
+template <class Function, class... Arguments>
+result<koshi_status> try_call(Function function, Arguments... arguments)
+{
+    koshi_error *err = nullptr;
+    const koshi_status status = function(arguments..., &err);
+    if (status < 0)
+        return detail::taken(status, err);
+    return status;
+}
+
+template <class Function, class... Arguments>
+koshi_status call(Function function, Arguments... arguments)
+{
+    return try_call(function, arguments...).value();
+}
+
+// Calls a function of koshi.h whose last two arguments are a new object and `err`, with the others.
+// `Owner` is a type of koshi.h or a class of this header.
+template <class Owner, class Function, class... Arguments>
+auto try_make(Function function, Arguments... arguments)
+{
+    using made_type = typename detail::owner_of<Owner>::type;
+    made_type made;
+    auto status = try_call(function, arguments..., made.out());
+    return status ? result<made_type>(std::move(made)) : result<made_type>(status.failure());
+}
+
+template <class Owner, class Function, class... Arguments>
+auto make(Function function, Arguments... arguments)
+{
+    return try_make<Owner>(function, arguments...).value();
+}
+
+namespace detail {
+
+// A struct with its size in front, filled by a function of the library.
+template <class T, class Object>
+result<T> filled(koshi_status (*function)(const Object *, T *, std::size_t, koshi_error **), const handle<Object> &object)
+{
+    T info{};
+    auto status = try_call(function, object.get(), &info, sizeof info);
+    if (!status)
+        return status.failure();
+    return info;
+}
+
+// Defaults of a config struct.
+template <class T>
+T defaults(koshi_status (*function)(T *, std::size_t, koshi_error **))
+{
+    T config{};
+    call(function, &config, sizeof config);
+    return config;
+}
+
+// What a function wrote to a buffer, as text.
+template <class Function, class... Arguments>
+result<std::string> text(Function function, Arguments... arguments)
+{
+    auto made = try_make<koshi_buffer>(function, arguments...);
+    if (!made)
+        return made.failure();
+    const koshi_buffer *buffer = made.value().get();
+    return std::string(reinterpret_cast<const char *>(koshi_buffer_data(buffer)), std::size_t(koshi_buffer_size(buffer)));
+}
+
+// One more owner of the same object.
+template <class Owner>
+Owner shared(const Owner &object) noexcept
+{
+    return Owner(ref_handle(object.get()));
+}
+
+} // namespace detail
+
+// Bytes that the library has made.
+class buffer : public handle<koshi_buffer> {
+public:
+    using handle::handle;
+    buffer share() const noexcept { return detail::shared(*this); }
+
+    span<const std::uint8_t> bytes() const noexcept
+    {
+        const std::int64_t size = koshi_buffer_size(get());
+        return {koshi_buffer_data(get()), size > 0 ? std::size_t(size) : 0};
+    }
+    std::string to_string() const { return std::string(bytes().begin(), bytes().end()); }
+};
+
+// A transition model: from transition-ids to pdfs and phones.
+class transitions : public handle<koshi_transitions> {
+public:
+    using handle::handle;
+    static result<transitions> try_read(const std::string &path)
+    {
+        return try_make<transitions>(koshi_transitions_read, path.c_str());
+    }
+    static transitions read(const std::string &path) { return try_read(path).value(); }
+    static result<transitions> try_from_memory(span<const std::uint8_t> bytes)
+    {
+        return try_make<transitions>(koshi_transitions_from_memory, bytes.data(), bytes.size());
+    }
+    static transitions from_memory(span<const std::uint8_t> bytes) { return try_from_memory(bytes).value(); }
+    transitions share() const noexcept { return detail::shared(*this); }
+
+    std::int32_t num_ids() const noexcept { return koshi_transitions_num_ids(get()); }
+    std::int32_t num_pdfs() const noexcept { return koshi_transitions_num_pdfs(get()); }
+    std::int32_t pdf(std::int32_t id) const noexcept { return koshi_transitions_pdf(get(), id); }
+    std::int32_t phone(std::int32_t id) const noexcept { return koshi_transitions_phone(get(), id); }
+    std::int32_t hmm_state(std::int32_t id) const noexcept { return koshi_transitions_hmm_state(get(), id); }
+    bool is_self_loop(std::int32_t id) const noexcept { return koshi_transitions_is_self_loop(get(), id) == 1; }
+};
+
+// Words and their numbers.
+class symbols : public handle<koshi_symbols> {
+public:
+    using handle::handle;
+    static result<symbols> try_read(const std::string &path)
+    {
+        return try_make<symbols>(koshi_symbols_read, path.c_str());
+    }
+    static symbols read(const std::string &path) { return try_read(path).value(); }
+    static result<symbols> try_from_memory(span<const std::uint8_t> bytes)
+    {
+        return try_make<symbols>(koshi_symbols_from_memory, bytes.data(), bytes.size());
+    }
+    static symbols from_memory(span<const std::uint8_t> bytes) { return try_from_memory(bytes).value(); }
+    symbols share() const noexcept { return detail::shared(*this); }
+
+    // Nothing where there is no such word or number.
+    std::optional<std::int32_t> find(const std::string &text) const noexcept
+    {
+        const std::int32_t id = koshi_symbols_find(get(), text.c_str());
+        return id >= 0 ? std::optional(id) : std::nullopt;
+    }
+    std::optional<std::string_view> name(std::int32_t id) const noexcept
+    {
+        const char *text = koshi_symbols_name(get(), id);
+        return text != nullptr ? std::optional<std::string_view>(text) : std::nullopt;
+    }
+    std::int64_t size() const noexcept { return koshi_symbols_size(get()); }
+};
+
+// A decoding graph.
+class graph : public handle<koshi_graph> {
+public:
+    using handle::handle;
+    static result<graph> try_read(const std::string &path, const transitions *model = nullptr)
+    {
+        return try_make<graph>(koshi_graph_read, path.c_str(), detail::raw(model));
+    }
+    static graph read(const std::string &path, const transitions *model = nullptr)
+    {
+        return try_read(path, model).value();
+    }
+    static result<graph> try_from_memory(span<const std::uint8_t> bytes, const transitions *model = nullptr)
+    {
+        return try_make<graph>(koshi_graph_from_memory, bytes.data(), bytes.size(), detail::raw(model));
+    }
+    static graph from_memory(span<const std::uint8_t> bytes, const transitions *model = nullptr)
+    {
+        return try_from_memory(bytes, model).value();
+    }
+    static result<graph> try_read_mapped(const std::string &path, span<const std::int32_t> columns)
+    {
+        return try_make<graph>(koshi_graph_read_mapped, path.c_str(), columns.data(), columns.size());
+    }
+    static graph read_mapped(const std::string &path, span<const std::int32_t> columns)
+    {
+        return try_read_mapped(path, columns).value();
+    }
+    graph share() const noexcept { return detail::shared(*this); }
+
+    result<koshi_graph_summary> try_info() const { return detail::filled(koshi_graph_info, *this); }
+    koshi_graph_summary info() const { return try_info().value(); }
+};
+
+// A path: its words, where they start, and its costs.
+class path : public handle<koshi_path> {
+public:
+    using handle::handle;
+    path share() const noexcept { return detail::shared(*this); }
+
+    span<const std::int32_t> olabels() const noexcept { return detail::array(koshi_path_olabels, *this); }
+    span<const std::int32_t> ilabels() const noexcept { return detail::array(koshi_path_ilabels, *this); }
+    span<const std::uint32_t> frames() const noexcept { return detail::array(koshi_path_frames, *this); }
+    double graph_cost() const noexcept { return koshi_path_graph_cost(get()); }
+    double acoustic_cost() const noexcept { return koshi_path_acoustic_cost(get()); }
+
+    // The words with spaces between them, by number without `names`.
+    result<std::string> try_text(const symbols *names = nullptr) const
+    {
+        std::size_t size = 0;
+        auto status = try_call(koshi_path_text, get(), detail::raw(names), nullptr, std::size_t(0), &size);
+        if (!status)
+            return status.failure();
+        std::string text(size, '\0');
+        // A string has room for the NUL behind its last character.
+        status = try_call(koshi_path_text, get(), detail::raw(names), text.data(), size + 1, &size);
+        if (!status)
+            return status.failure();
+        return text;
+    }
+    std::string text(const symbols *names = nullptr) const { return try_text(names).value(); }
+};
+
+// Paths of different words, the best first.
+class paths : public handle<koshi_paths> {
+public:
+    using handle::handle;
+    paths share() const noexcept { return detail::shared(*this); }
+
+    std::size_t size() const noexcept
+    {
+        const std::int64_t size = koshi_paths_len(get());
+        return size > 0 ? std::size_t(size) : 0;
+    }
+    // Holds nothing where there is no such path.
+    path operator[](std::size_t at) const noexcept { return path(koshi_paths_at(get(), at)); }
+    double posterior(std::size_t at) const noexcept { return koshi_paths_posterior(get(), at); }
+
+    result<std::string> try_to_json(const symbols *names = nullptr) const
+    {
+        return detail::text(koshi_paths_to_json, get(), detail::raw(names));
+    }
+    std::string to_json(const symbols *names = nullptr) const { return try_to_json(names).value(); }
+};
+
+// Words with times and confidences.
+class words : public handle<koshi_words> {
+public:
+    using handle::handle;
+    words share() const noexcept { return detail::shared(*this); }
+    static koshi_words_config defaults() { return detail::defaults(koshi_words_config_init); }
+
+    span<const koshi_word> list() const noexcept { return detail::array(koshi_words_list, *this); }
+    span<const koshi_word_bin> bins() const noexcept { return detail::array(koshi_words_bins, *this); }
+    span<const koshi_word_alternative> alternatives() const noexcept
+    {
+        return detail::array(koshi_words_alternatives, *this);
+    }
+    double expected_errors() const noexcept { return koshi_words_expected_errors(get()); }
+
+    static koshi_ctm_format ctm_defaults() { return detail::defaults(koshi_ctm_format_init); }
+    result<std::string> try_to_ctm(const std::string &key, const koshi_ctm_format &format,
+                                   const symbols *names = nullptr) const
+    {
+        return detail::text(koshi_words_to_ctm, get(), key.c_str(), &format, detail::raw(names));
+    }
+    std::string to_ctm(const std::string &key, const koshi_ctm_format &format, const symbols *names = nullptr) const
+    {
+        return try_to_ctm(key, format, names).value();
+    }
+    result<std::string> try_to_json(const std::string &key, float frame_shift, const symbols *names = nullptr) const
+    {
+        return detail::text(koshi_words_to_json, get(), key.c_str(), frame_shift, detail::raw(names));
+    }
+    std::string to_json(const std::string &key, float frame_shift, const symbols *names = nullptr) const
+    {
+        return try_to_json(key, frame_shift, names).value();
+    }
+};
+
+// A word graph to rescore with: an ARPA file or a grammar.
+class language_model : public handle<koshi_language_model> {
+public:
+    using handle::handle;
+    static result<language_model> try_read(const std::string &path, const symbols *names = nullptr)
+    {
+        return try_make<language_model>(koshi_language_model_read, path.c_str(), detail::raw(names));
+    }
+    static language_model read(const std::string &path, const symbols *names = nullptr)
+    {
+        return try_read(path, names).value();
+    }
+    static result<language_model> try_from_memory(span<const std::uint8_t> bytes, const symbols *names = nullptr)
+    {
+        return try_make<language_model>(koshi_language_model_from_memory, bytes.data(), bytes.size(),
+                                        detail::raw(names));
+    }
+    static language_model from_memory(span<const std::uint8_t> bytes, const symbols *names = nullptr)
+    {
+        return try_from_memory(bytes, names).value();
+    }
+    language_model share() const noexcept { return detail::shared(*this); }
+
+    result<double> try_cost(span<const std::int32_t> sentence) const
+    {
+        double cost = 0;
+        auto status = try_call(koshi_language_model_cost, get(), sentence.data(), sentence.size(), &cost);
+        return status ? result<double>(cost) : result<double>(status.failure());
+    }
+    double cost(span<const std::int32_t> sentence) const { return try_cost(sentence).value(); }
+};
+
+// Which phones begin and end words.
+class word_boundary : public handle<koshi_word_boundary> {
+public:
+    using handle::handle;
+    static result<word_boundary> try_read(const std::string &path)
+    {
+        return try_make<word_boundary>(koshi_word_boundary_read, path.c_str());
+    }
+    static word_boundary read(const std::string &path) { return try_read(path).value(); }
+    static result<word_boundary> try_from_memory(span<const std::uint8_t> bytes)
+    {
+        return try_make<word_boundary>(koshi_word_boundary_from_memory, bytes.data(), bytes.size());
+    }
+    static word_boundary from_memory(span<const std::uint8_t> bytes) { return try_from_memory(bytes).value(); }
+    word_boundary share() const noexcept { return detail::shared(*this); }
+};
+
+// Pronunciations to find the words of a lattice by.
+class align_lexicon : public handle<koshi_align_lexicon> {
+public:
+    using handle::handle;
+    static result<align_lexicon> try_read(const std::string &path)
+    {
+        return try_make<align_lexicon>(koshi_align_lexicon_read, path.c_str());
+    }
+    static align_lexicon read(const std::string &path) { return try_read(path).value(); }
+    static result<align_lexicon> try_from_memory(span<const std::uint8_t> bytes)
+    {
+        return try_make<align_lexicon>(koshi_align_lexicon_from_memory, bytes.data(), bytes.size());
+    }
+    static align_lexicon from_memory(span<const std::uint8_t> bytes) { return try_from_memory(bytes).value(); }
+    align_lexicon share() const noexcept { return detail::shared(*this); }
+};
+
+struct determinized_lattice;
+struct aligned_lattice;
+struct oracle_path;
+
+// A lattice, raw (state by state) or compact (word by word).
+class lattice : public handle<koshi_lattice> {
+public:
+    using handle::handle;
+    lattice share() const noexcept { return detail::shared(*this); }
+    static koshi_determinize_config determinize_defaults() { return detail::defaults(koshi_determinize_config_init); }
+
+    static result<lattice> try_from_memory(span<const std::uint8_t> bytes)
+    {
+        return try_make<lattice>(koshi_lattice_from_memory, bytes.data(), bytes.size());
+    }
+    static lattice from_memory(span<const std::uint8_t> bytes) { return try_from_memory(bytes).value(); }
+
+    result<koshi_lattice_summary> try_info() const { return detail::filled(koshi_lattice_info, *this); }
+    koshi_lattice_summary info() const { return try_info().value(); }
+    span<const koshi_lattice_arc> arcs() const noexcept { return detail::array(koshi_lattice_arcs, *this); }
+    // Where the arcs of each state begin, and behind the last state their number.
+    span<const std::uint32_t> arc_offsets() const noexcept { return detail::array(koshi_lattice_arc_offsets, *this); }
+    span<const koshi_lattice_cost> final_costs() const noexcept
+    {
+        return detail::array(koshi_lattice_final_costs, *this);
+    }
+    span<const std::uint32_t> times() const noexcept { return detail::array(koshi_lattice_times, *this); }
+    span<const std::int32_t> string(std::size_t arc) const noexcept
+    {
+        std::size_t size = 0;
+        const std::int32_t *data = koshi_lattice_string(get(), arc, &size);
+        return {data, size};
+    }
+    span<const std::int32_t> final_string(std::size_t state) const noexcept
+    {
+        std::size_t size = 0;
+        const std::int32_t *data = koshi_lattice_final_string(get(), state, &size);
+        return {data, size};
+    }
+
+    result<path> try_best_path(float acoustic_scale) const
+    {
+        return try_make<path>(koshi_lattice_best_path, get(), acoustic_scale);
+    }
+    path best_path(float acoustic_scale) const { return try_best_path(acoustic_scale).value(); }
+    result<paths> try_nbest(std::size_t n, float acoustic_scale) const
+    {
+        return try_make<paths>(koshi_lattice_nbest, get(), n, acoustic_scale);
+    }
+    paths nbest(std::size_t n, float acoustic_scale) const { return try_nbest(n, acoustic_scale).value(); }
+
+    result<lattice> try_prune(float beam, float acoustic_scale) const
+    {
+        return try_make<lattice>(koshi_lattice_prune, get(), beam, acoustic_scale);
+    }
+    lattice prune(float beam, float acoustic_scale) const { return try_prune(beam, acoustic_scale).value(); }
+    result<lattice> try_scale(float graph, float acoustic) const
+    {
+        return try_make<lattice>(koshi_lattice_scale, get(), graph, acoustic);
+    }
+    lattice scale(float graph, float acoustic) const { return try_scale(graph, acoustic).value(); }
+    result<lattice> try_to_raw() const { return try_make<lattice>(koshi_lattice_to_raw, get()); }
+    lattice to_raw() const { return try_to_raw().value(); }
+    result<lattice> try_to_compact() const { return try_make<lattice>(koshi_lattice_to_compact, get()); }
+    lattice to_compact() const { return try_to_compact().value(); }
+    result<lattice> try_push(float acoustic_scale) const
+    {
+        return try_make<lattice>(koshi_lattice_push, get(), acoustic_scale);
+    }
+    lattice push(float acoustic_scale) const { return try_push(acoustic_scale).value(); }
+    result<lattice> try_minimize(float acoustic_scale, float delta) const
+    {
+        return try_make<lattice>(koshi_lattice_minimize, get(), acoustic_scale, delta);
+    }
+    lattice minimize(float acoustic_scale, float delta) const { return try_minimize(acoustic_scale, delta).value(); }
+    result<lattice> try_unite(const lattice &other) const
+    {
+        return try_make<lattice>(koshi_lattice_union, get(), other.get());
+    }
+    lattice unite(const lattice &other) const { return try_unite(other).value(); }
+    result<lattice> try_rescore(const language_model *old_model, const language_model &new_model, float scale) const
+    {
+        return try_make<lattice>(koshi_lattice_rescore, get(), detail::raw(old_model), new_model.get(), scale);
+    }
+    lattice rescore(const language_model *old_model, const language_model &new_model, float scale) const
+    {
+        return try_rescore(old_model, new_model, scale).value();
+    }
+
+    // One path for each word sequence. Without a model there is no pass over phones.
+    result<determinized_lattice> try_determinize(const transitions *model,
+                                                 const koshi_determinize_config &config) const;
+    determinized_lattice determinize(const transitions *model, const koshi_determinize_config &config) const;
+
+    static koshi_align_options align_defaults() { return detail::defaults(koshi_align_options_init); }
+    // Words that begin and end with their arcs, by the phones that begin and end words or by pronunciations.
+    result<aligned_lattice> try_align_words(const transitions &model, const word_boundary &boundary,
+                                            const koshi_align_options &options) const;
+    aligned_lattice align_words(const transitions &model, const word_boundary &boundary,
+                                const koshi_align_options &options) const;
+    result<aligned_lattice> try_align_words(const transitions &model, const align_lexicon &lexicon,
+                                            const koshi_align_options &options) const;
+    aligned_lattice align_words(const transitions &model, const align_lexicon &lexicon,
+                                const koshi_align_options &options) const;
+
+    // The path nearest to a sentence.
+    result<oracle_path> try_oracle(span<const std::int32_t> sentence) const;
+    oracle_path oracle(span<const std::int32_t> sentence) const;
+
+    // Words with confidences, by minimum Bayes risk; of a sentence of the caller's; of the best path.
+    result<koshi::words> try_words(const koshi_words_config &config) const
+    {
+        return try_make<koshi::words>(koshi_lattice_words, get(), &config);
+    }
+    koshi::words words(const koshi_words_config &config) const { return try_words(config).value(); }
+    result<koshi::words> try_words_of(span<const std::int32_t> sentence, const koshi_words_config &config) const
+    {
+        return try_make<koshi::words>(koshi_lattice_words_of, get(), sentence.data(), sentence.size(), &config);
+    }
+    koshi::words words_of(span<const std::int32_t> sentence, const koshi_words_config &config) const
+    {
+        return try_words_of(sentence, config).value();
+    }
+    result<koshi::words> try_best_words(float acoustic_scale, bool keep_silence) const
+    {
+        return try_make<koshi::words>(koshi_lattice_best_words, get(), acoustic_scale, int(keep_silence));
+    }
+    koshi::words best_words(float acoustic_scale, bool keep_silence) const
+    {
+        return try_best_words(acoustic_scale, keep_silence).value();
+    }
+
+    double depth() const noexcept { return koshi_lattice_depth(get()); }
+
+    result<buffer> try_to_memory(koshi_lattice_format format) const
+    {
+        return try_make<buffer>(koshi_lattice_to_memory, get(), std::int32_t(format));
+    }
+    buffer to_memory(koshi_lattice_format format) const { return try_to_memory(format).value(); }
+    result<std::string> try_to_json(const symbols *names = nullptr) const
+    {
+        return detail::text(koshi_lattice_to_json, get(), detail::raw(names));
+    }
+    std::string to_json(const symbols *names = nullptr) const { return try_to_json(names).value(); }
+    result<std::string> try_to_dot(const symbols *names = nullptr) const
+    {
+        return detail::text(koshi_lattice_to_dot, get(), detail::raw(names));
+    }
+    std::string to_dot(const symbols *names = nullptr) const { return try_to_dot(names).value(); }
+};
+
+struct determinized_lattice {
+    koshi::lattice lattice;
+    // The beam within which all word sequences are there, and whether it is the one that was asked for.
+    float effective_beam;
+    bool complete;
+};
+
+struct aligned_lattice {
+    // The lattice as it was, where it cannot be aligned.
+    koshi::lattice lattice;
+    koshi_alignment alignment;
+};
+
+struct oracle_path {
+    koshi::path path;
+    std::uint32_t errors;
+};
+
+inline result<determinized_lattice> lattice::try_determinize(const transitions *model,
+                                                             const koshi_determinize_config &config) const
+{
+    determinized_lattice made{};
+    auto status = try_call(koshi_lattice_determinize, get(), detail::raw(model), &config, made.lattice.out(),
+                           &made.effective_beam);
+    if (!status)
+        return status.failure();
+    made.complete = status.value() == KOSHI_OK;
+    return made;
+}
+
+inline determinized_lattice lattice::determinize(const transitions *model,
+                                                 const koshi_determinize_config &config) const
+{
+    return try_determinize(model, config).value();
+}
+
+namespace detail {
+
+template <class Table, class Function>
+result<aligned_lattice> align(Function function, const lattice &lattice, const transitions &model, const Table &table,
+                              const koshi_align_options &options)
+{
+    aligned_lattice made{};
+    std::int32_t alignment = 0;
+    auto status =
+        try_call(function, lattice.get(), model.get(), table.get(), &options, made.lattice.out(), &alignment);
+    if (!status)
+        return status.failure();
+    made.alignment = koshi_alignment(alignment);
+    return made;
+}
+
+} // namespace detail
+
+inline result<aligned_lattice> lattice::try_align_words(const transitions &model, const word_boundary &boundary,
+                                                        const koshi_align_options &options) const
+{
+    return detail::align(koshi_lattice_align_words, *this, model, boundary, options);
+}
+
+inline aligned_lattice lattice::align_words(const transitions &model, const word_boundary &boundary,
+                                            const koshi_align_options &options) const
+{
+    return try_align_words(model, boundary, options).value();
+}
+
+inline result<aligned_lattice> lattice::try_align_words(const transitions &model, const align_lexicon &lexicon,
+                                                        const koshi_align_options &options) const
+{
+    return detail::align(koshi_lattice_align_words_lexicon, *this, model, lexicon, options);
+}
+
+inline aligned_lattice lattice::align_words(const transitions &model, const align_lexicon &lexicon,
+                                            const koshi_align_options &options) const
+{
+    return try_align_words(model, lexicon, options).value();
+}
+
+inline result<oracle_path> lattice::try_oracle(span<const std::int32_t> sentence) const
+{
+    oracle_path found{};
+    auto status =
+        try_call(koshi_lattice_oracle, get(), sentence.data(), sentence.size(), &found.errors, found.path.out());
+    if (!status)
+        return status.failure();
+    return found;
+}
+
+inline oracle_path lattice::oracle(span<const std::int32_t> sentence) const
+{
+    return try_oracle(sentence).value();
+}
+
+// Log-likelihoods of the caller's: `frames` rows of `columns`, `stride` elements apart.
+struct rows {
+    const float *data = nullptr;
+    std::size_t frames = 0;
+    std::size_t columns = 0;
+    std::size_t stride = 0;
+
+    constexpr rows() noexcept = default;
+    constexpr rows(const float *data, std::size_t frames, std::size_t columns) noexcept
+        : rows(data, frames, columns, columns)
+    {
+    }
+    constexpr rows(const float *data, std::size_t frames, std::size_t columns, std::size_t stride) noexcept
+        : data(data), frames(frames), columns(columns), stride(stride)
+    {
+    }
+    // Rows from `first` on, at most `most` of them.
+    constexpr rows slice(std::size_t first, std::size_t most) const noexcept
+    {
+        const std::size_t from = first < frames ? first : frames;
+        const std::size_t count = most < frames - from ? most : frames - from;
+        return {data + from * stride, count, columns, stride};
+    }
+};
+
+// Log-likelihoods that are computed when they are asked for. Members may throw.
+class scores {
+public:
+    virtual ~scores() = default;
+    virtual std::int32_t num_columns() = 0;
+    // How many frames can be asked for now; never falls.
+    virtual std::int64_t num_frames_ready() = 0;
+    virtual bool is_last_frame(std::int64_t frame) = 0;
+    // Writes the `columns` log-likelihoods of a frame.
+    virtual void fill(std::int64_t frame, float *row, std::size_t columns) = 0;
+};
+
+// Scores in the form that a channel pulls from.
+class decodable : public handle<koshi_decodable> {
+public:
+    decodable() noexcept = default;
+    explicit decodable(std::unique_ptr<scores> source) : decodable(try_of(std::move(source)).value()) {}
+
+    static result<decodable> try_of(std::unique_ptr<scores> source)
+    {
+        koshi_decodable_ops ops{};
+        ops.struct_size = sizeof ops;
+        ops.frame_log_likelihoods = [](void *self, std::int64_t frame, float *row, std::size_t columns) {
+            return guarded(self, koshi_status(KOSHI_E_CALLBACK), [&](scores &source) {
+                source.fill(frame, row, columns);
+                return koshi_status(KOSHI_OK);
+            });
+        };
+        ops.num_frames_ready = [](void *self) {
+            return guarded(self, std::int64_t(KOSHI_E_CALLBACK),
+                           [](scores &source) { return source.num_frames_ready(); });
+        };
+        ops.is_last_frame = [](void *self, std::int64_t frame) {
+            return guarded(self, std::int32_t(KOSHI_E_CALLBACK),
+                           [&](scores &source) { return std::int32_t(source.is_last_frame(frame)); });
+        };
+        ops.num_indices = [](void *self) {
+            return guarded(self, std::int32_t(KOSHI_E_CALLBACK), [](scores &source) { return source.num_columns(); });
+        };
+        auto kept = std::make_unique<state>();
+        kept->source = std::move(source);
+        decodable made;
+        made.state_ = kept.get();
+        // From here on the library drops it, also when the call fails.
+        auto status = try_call(koshi_decodable_new, &ops, static_cast<void *>(kept.release()),
+                               koshi_drop_fn([](void *self) { delete static_cast<state *>(self); }), made.out());
+        if (!status)
+            return status.failure();
+        return made;
+    }
+
+    // What a member of the scores threw during the last call, if it did.
+    std::exception_ptr thrown() const noexcept { return state_ != nullptr ? state_->thrown : nullptr; }
+    void forget_thrown() noexcept
+    {
+        if (state_ != nullptr)
+            state_->thrown = nullptr;
+    }
+
+    decodable(decodable &&other) noexcept : handle(std::move(other)), state_(std::exchange(other.state_, nullptr)) {}
+    decodable &operator=(decodable &&other) noexcept
+    {
+        handle::operator=(std::move(other));
+        state_ = std::exchange(other.state_, nullptr);
+        return *this;
+    }
+
+private:
+    struct state {
+        std::unique_ptr<scores> source;
+        std::exception_ptr thrown;
+    };
+
+    // No exception may pass through the library: it is kept, and thrown on by channel::advance.
+    template <class T, class Body>
+    static T guarded(void *self, T failed, Body body) noexcept
+    {
+        auto *kept = static_cast<state *>(self);
+        try {
+            return body(*kept->source);
+        } catch (...) {
+            kept->thrown = std::current_exception();
+            return failed;
+        }
+    }
+
+    state *state_ = nullptr;
+};
+
+// A graph, options, and the lanes that search it; shared by any number of channels and threads.
+class decoder : public handle<koshi_decoder> {
+public:
+    decoder() noexcept = default;
+    explicit decoder(const graph &graph) : decoder(try_new(graph).value()) {}
+    decoder(const graph &graph, const koshi_decoder_config &config) : decoder(try_new(graph, config).value()) {}
+
+    static koshi_decoder_config defaults() { return detail::defaults(koshi_decoder_config_init); }
+    static result<decoder> try_new(const graph &graph) { return try_new(graph, defaults()); }
+    static result<decoder> try_new(const graph &graph, const koshi_decoder_config &config)
+    {
+        return try_make<decoder>(koshi_decoder_new, static_cast<const koshi_graph *>(graph.get()), &config);
+    }
+
+    result<koshi_decoder_summary> try_info() const { return detail::filled(koshi_decoder_info, *this); }
+    koshi_decoder_summary info() const { return try_info().value(); }
+
+    // Each item gets its own status; true if all succeeded.
+    result<bool> try_advance(span<koshi_decoder_item> items) const
+    {
+        auto status = try_call(koshi_decoder_advance, get(), items.data(), items.size(), sizeof(koshi_decoder_item));
+        return status ? result<bool>(status.value() == KOSHI_OK) : result<bool>(status.failure());
+    }
+    bool advance(span<koshi_decoder_item> items) const { return try_advance(items).value(); }
+};
+
+// The best path now, and how many of its words can no longer change.
+struct partial_path {
+    koshi::path path;
+    std::size_t stable_words;
+};
+
+// One utterance at a time.
+class channel : public handle<koshi_channel> {
+public:
+    channel() noexcept = default;
+    explicit channel(const decoder &decoder) : channel(try_new(decoder).value()) {}
+    static result<channel> try_new(const decoder &decoder)
+    {
+        return try_make<channel>(koshi_channel_new, static_cast<const koshi_decoder *>(decoder.get()));
+    }
+
+    result<koshi_status> try_begin() { return try_call(koshi_channel_begin, get()); }
+    void begin() { try_begin().value(); }
+    result<koshi_status> try_push(const rows &rows)
+    {
+        return try_call(koshi_channel_push, get(), rows.data, rows.frames, rows.columns, rows.stride);
+    }
+    void push(const rows &rows) { try_push(rows).value(); }
+    // How many frames were searched; at most `max_frames`, if that is not negative. An exception of the
+    // scores' own is thrown on, and from try_advance to be found in decodable::thrown.
+    result<std::uint64_t> try_advance(decodable &source, std::int64_t max_frames = -1)
+    {
+        source.forget_thrown();
+        std::uint64_t frames = 0;
+        auto status = try_call(koshi_channel_advance, get(), source.get(), max_frames, &frames);
+        return status ? result<std::uint64_t>(frames) : result<std::uint64_t>(status.failure());
+    }
+    std::uint64_t advance(decodable &source, std::int64_t max_frames = -1)
+    {
+        auto frames = try_advance(source, max_frames);
+        if (!frames && source.thrown())
+            std::rethrow_exception(source.thrown());
+        return frames.value();
+    }
+    result<koshi_status> try_finish() { return try_call(koshi_channel_finish, get()); }
+    void finish() { try_finish().value(); }
+    // From any thread, at any time.
+    result<koshi_status> try_cancel() { return try_call(koshi_channel_cancel, get()); }
+    void cancel() { try_cancel().value(); }
+
+    std::int64_t num_frames() const noexcept { return koshi_channel_num_frames(get()); }
+    bool reached_final() const noexcept { return koshi_channel_reached_final(get()) == 1; }
+    float final_relative_cost() const noexcept { return koshi_channel_final_relative_cost(get()); }
+
+    result<path> try_best_path(bool use_final) const
+    {
+        return try_make<path>(koshi_channel_best_path, static_cast<const koshi_channel *>(get()), int(use_final));
+    }
+    path best_path(bool use_final) const { return try_best_path(use_final).value(); }
+    result<partial_path> try_partial() const
+    {
+        partial_path now{};
+        auto status = try_call(koshi_channel_partial, get(), now.path.out(), &now.stable_words);
+        if (!status)
+            return status.failure();
+        return now;
+    }
+    partial_path partial() const { return try_partial().value(); }
+    result<koshi::lattice> try_lattice(bool use_final)
+    {
+        return try_make<koshi::lattice>(koshi_channel_lattice, get(), int(use_final));
+    }
+    koshi::lattice lattice(bool use_final) { return try_lattice(use_final).value(); }
+    result<koshi_search_stats> try_stats() const { return detail::filled(koshi_channel_stats, *this); }
+    koshi_search_stats stats() const { return try_stats().value(); }
+};
+
+// Numbers in rows.
+class matrix : public handle<koshi_matrix> {
+public:
+    using handle::handle;
+    matrix share() const noexcept { return detail::shared(*this); }
+
+    koshi::rows rows() const noexcept
+    {
+        std::size_t frames = 0, columns = 0;
+        const float *data = koshi_matrix_data(get(), &frames, &columns);
+        return {data, frames, columns};
+    }
+};
+
+// An entry of a table.
+template <class Value>
+struct entry {
+    std::string key;
+    Value value;
+};
+
+namespace detail {
+
+// A table that is read entry by entry.
+template <class Self, class Value, class Reader, auto Open, auto Next>
+class reader : public handle<Reader> {
+public:
+    using handle<Reader>::handle;
+    explicit reader(const std::string &rspecifier) : reader(std::move(try_open(rspecifier).value())) {}
+    static result<Self> try_open(const std::string &rspecifier) { return try_make<Self>(Open, rspecifier.c_str()); }
+
+    // Nothing behind the last entry.
+    result<std::optional<entry<Value>>> try_next()
+    {
+        const char *key = nullptr;
+        Value value;
+        auto status = try_call(Next, this->get(), &key, value.out());
+        if (!status)
+            return status.failure();
+        if (key == nullptr)
+            return std::optional<entry<Value>>();
+        return std::optional<entry<Value>>(entry<Value>{key, std::move(value)});
+    }
+    std::optional<entry<Value>> next() { return try_next().value(); }
+};
+
+// A table that is written entry by entry.
+template <class Self, class Writer, auto Open, auto Close>
+class writer : public handle<Writer> {
+public:
+    using handle<Writer>::handle;
+    explicit writer(const std::string &wspecifier) : writer(std::move(try_open(wspecifier).value())) {}
+    static result<Self> try_open(const std::string &wspecifier) { return try_make<Self>(Open, wspecifier.c_str()); }
+
+    // Only this tells of a failure of the last writes.
+    result<koshi_status> try_close() { return try_call(Close, this->get()); }
+    void close() { try_close().value(); }
+};
+
+} // namespace detail
+
+class matrix_reader : public detail::reader<matrix_reader, matrix, koshi_matrix_reader, koshi_matrix_reader_open,
+                                            koshi_matrix_reader_next> {
+public:
+    using reader::reader;
+};
+
+class lattice_reader : public detail::reader<lattice_reader, lattice, koshi_lattice_reader, koshi_lattice_reader_open,
+                                             koshi_lattice_reader_next> {
+public:
+    using reader::reader;
+};
+
+class lattice_writer : public detail::writer<lattice_writer, koshi_lattice_writer, koshi_lattice_writer_open,
+                                             koshi_lattice_writer_close> {
+public:
+    using writer::writer;
+    result<koshi_status> try_write(const std::string &key, const lattice &value)
+    {
+        return try_call(koshi_lattice_writer_write, get(), key.c_str(), value.get());
+    }
+    void write(const std::string &key, const lattice &value) { try_write(key, value).value(); }
+};
+
+class int_writer : public detail::writer<int_writer, koshi_int_writer, koshi_int_writer_open, koshi_int_writer_close> {
+public:
+    using writer::writer;
+    result<koshi_status> try_write(const std::string &key, span<const std::int32_t> values)
+    {
+        return try_call(koshi_int_writer_write, get(), key.c_str(), values.data(), values.size());
+    }
+    void write(const std::string &key, span<const std::int32_t> values) { try_write(key, values).value(); }
+};
+
+// Takes what the library logs, from any thread; what it throws is dropped.
+using log_function = std::function<void(koshi_log_level level, std::string_view target, std::string_view message)>;
+
+inline result<koshi_status> try_log_to(log_function function, koshi_log_level max_level)
+{
+    if (!function)
+        return try_call(koshi_log_set, koshi_log_fn(nullptr), static_cast<void *>(nullptr), koshi_drop_fn(nullptr),
+                        std::int32_t(KOSHI_LOG_OFF));
+    auto *kept = new log_function(std::move(function));
+    const koshi_log_fn pass_on = [](void *self, std::int32_t level, const char *target, const char *message) {
+        try {
+            (*static_cast<log_function *>(self))(koshi_log_level(level), target, message);
+        } catch (...) {
+        }
+    };
+    const koshi_drop_fn drop = [](void *self) { delete static_cast<log_function *>(self); };
+    return try_call(koshi_log_set, pass_on, static_cast<void *>(kept), drop, std::int32_t(max_level));
+}
+inline void log_to(log_function function, koshi_log_level max_level)
+{
+    try_log_to(std::move(function), max_level).value();
+}
+
+} // namespace koshi
+
+#endif // KOSHI_HPP
