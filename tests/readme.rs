@@ -43,6 +43,20 @@ fn the_program_decodes_a_prompt() {
     }
 }
 
+/// The README's C++ fragment decodes the prompts to the words that are expected.
+#[test]
+fn the_cpp_fragment_decodes_the_prompts() {
+    let [fragment] = &blocks("cpp")[..] else { panic!("one fragment is expected") };
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("readme.cc");
+    let head = "#include <iostream>\n#include <koshi.hpp>\n";
+    fs::write(&source, format!("{head}int main()\n{{\n{fragment}}}\n")).unwrap();
+    let output = Program::compile(&source, Language::Cpp17).run_in(&prompts(), &[]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let expected = fs::read_to_string(prompts().join("expected.words.int")).unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+}
+
 #[test]
 fn the_commands_link_the_program_either_way() {
     let commands = blocks("sh").into_iter().find(|block| block.contains("libkoshi.a")).unwrap();

@@ -1,0 +1,187 @@
+//! `install.sh`: what it installs can be moved, and programs find it by pkg-config and by CMake, shared and static.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Runs a shell script in a folder; it must succeed. Gives what it printed.
+fn shell(script: &str, folder: &Path) -> String {
+    let output = Command::new("sh").args(["-euc", script]).current_dir(folder).output().unwrap();
+    assert!(output.status.success(), "{script}: {}", common::c::text(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Runs `install.sh` with what this test was built with, and more options.
+fn install(options: &str, before: &str) {
+    // Beside the folder of the libraries lie the commands.
+    let built = common::shared_library().parent().unwrap().parent().unwrap().display().to_string();
+    shell(&format!("{before} ./install.sh --built='{built}' {options}"), common::root());
+}
+
+/// Whether a tool is at hand. Says so when it is not; fails then when `KOSHI_REQUIRE_CMAKE` is 1.
+fn has(tool: &str) -> bool {
+    if Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success()) {
+        return true;
+    }
+    assert!(std::env::var_os("KOSHI_REQUIRE_CMAKE").is_none_or(|value| value != "1"), "{tool} is not at hand");
+    eprintln!("not run: {tool} is not at hand");
+    false
+}
+
+/// Files and links below a folder.
+fn files(folder: &Path) -> BTreeSet<String> {
+    let found = shell("find . ! -type d | sed 's|^./||'", folder);
+    found.lines().map(String::from).collect()
+}
+
+/// An installation in a folder that it was not made for: it must do wherever it lies.
+fn moved() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let (made, moved) = (folder.path().join("made"), folder.path().join("moved to here"));
+    install(&format!("--prefix='{}'", made.display()), "");
+    fs::rename(made, &moved).unwrap();
+    (folder, moved)
+}
+
+const PROGRAM: &str = "examples/decode.c";
+
+/// What the program says of the prompts, wherever it was built.
+fn decode(program: &Path) {
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(program)
+        .args(["trans.mdl", "HCLG.fst", "words.txt", "ark:loglikes.ark"])
+        .arg(format!("ark:{}", folder.path().join("lattices.ark").display()))
+        .current_dir(common::root().join("examples/data/prompts"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", common::c::text(&output));
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let expected = fs::read_to_string(common::root().join("examples/data/prompts/expected.words.int")).unwrap();
+    assert_eq!(printed.lines().count(), expected.lines().count(), "{printed}");
+    assert!(printed.to_lowercase().contains("you are now muted"), "{printed}");
+}
+
+#[test]
+fn everything_is_there_and_goes_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let stage = folder.path().display();
+    let options = "--prefix=/opt/koshi --libdir=/usr/lib/x --docdir=/opt/doc";
+    install(options, &format!("DESTDIR='{stage}'"));
+    let found = files(folder.path());
+    let version = env!("CARGO_PKG_VERSION");
+    let mut wanted: BTreeSet<String> = ["koshi.h", "koshi.hpp"].map(|name| format!("opt/koshi/include/{name}")).into();
+    for source in fs::read_dir(common::root().join("src/bin")).unwrap() {
+        let path = source.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            wanted.insert(format!("opt/koshi/bin/{}", path.file_stem().unwrap().display()));
+        }
+    }
+    let libraries = ["a", "so", "so.0", &format!("so.{version}")].map(|end| format!("libkoshi.{end}"));
+    let found_by = ["pkgconfig/koshi.pc", "cmake/koshi/koshi-config.cmake", "cmake/koshi/koshi-config-version.cmake"];
+    wanted.extend(libraries.into_iter().chain(found_by.map(String::from)).map(|name| format!("usr/lib/x/{name}")));
+    wanted.extend(["LICENSE", "README.md", "CHANGELOG.md", "DEPENDENCIES"].map(|name| format!("opt/doc/{name}")));
+    assert_eq!(found, wanted);
+
+    // Nothing was built for the staging folder.
+    for name in found_by {
+        let text = fs::read_to_string(folder.path().join("usr/lib/x").join(name)).unwrap();
+        assert!(!text.contains(&stage.to_string()) && !text.contains('@'), "{name}: {text}");
+    }
+    let licences = fs::read_to_string(folder.path().join("opt/doc/DEPENDENCIES")).unwrap();
+    assert!(licences.contains("cudarc v0.19.10 | MIT OR Apache-2.0 | "), "{licences}");
+    assert!(!licences.contains("criterion") && !licences.contains("(/"), "{licences}");
+    for line in licences.lines() {
+        let fields: Vec<&str> = line.split(" | ").collect();
+        assert!(fields.len() == 3 && !fields[1].is_empty(), "no licence: {line}");
+    }
+    let mode = shell("stat -c %a opt/koshi/bin/* usr/lib/x/*.so.*.*", folder.path());
+    assert!(mode.lines().all(|mode| mode == "755"), "{mode}");
+
+    install(&format!("{options} --uninstall"), &format!("DESTDIR='{stage}'"));
+    assert_eq!(files(folder.path()), BTreeSet::new());
+}
+
+#[test]
+fn a_wrong_option_is_refused_and_help_is_given() {
+    let run = |option: &str| Command::new("./install.sh").arg(option).current_dir(common::root()).output().unwrap();
+    let wrong = run("--prefx=/tmp");
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(String::from_utf8(wrong.stderr).unwrap().starts_with("--prefx=/tmp: not an option\n"));
+    let help = run("--help");
+    assert!(help.status.success() && String::from_utf8(help.stdout).unwrap().contains("--libdir=FOLDER"));
+}
+
+#[test]
+fn pkg_config_finds_it() {
+    if !has("pkg-config") {
+        return;
+    }
+    let (folder, prefix) = moved();
+    let root = common::root().display();
+    let script = format!(
+        "export PKG_CONFIG_PATH='{prefix}/lib/pkgconfig'
+        test \"$(pkg-config --modversion koshi)\" = {version}
+        eval cc -std=c99 '{root}/{PROGRAM}' $(pkg-config --cflags --libs koshi) -o shared
+        eval cc -std=c99 '{root}/{PROGRAM}' $(pkg-config --cflags koshi) \
+            $(pkg-config --variable=libdir koshi)/libkoshi.a \
+            $(pkg-config --static --libs-only-l koshi | sed 's/-lkoshi//') -o static
+        eval c++ -std=c++17 '{root}/c-tests/raii.cc' $(pkg-config --cflags --libs koshi) -o cpp",
+        prefix = prefix.display(),
+        version = env!("CARGO_PKG_VERSION"),
+    );
+    shell(&script, folder.path());
+    let libraries = |program: &str| shell(&format!("ldd {program}"), folder.path());
+    assert!(libraries("shared").contains("libkoshi.so.0") && !libraries("static").contains("libkoshi"));
+    decode(&folder.path().join("static"));
+    let cpp = folder.path().join("cpp");
+    shell(&format!("LD_LIBRARY_PATH='{}/lib' '{}'", prefix.display(), cpp.display()), common::root());
+}
+
+#[test]
+fn cmake_finds_it() {
+    if !has("cmake") {
+        return;
+    }
+    let (folder, prefix) = moved();
+    let root = common::root().display();
+    let lists = format!(
+        "cmake_minimum_required(VERSION 3.13)
+        project(program C CXX)
+        find_package(koshi 0.1 REQUIRED)
+        find_package(koshi REQUIRED) # twice is fine
+        find_package(koshi 99 QUIET)
+        if(koshi_FOUND)
+            message(FATAL_ERROR \"version 99 is not this one\")
+        endif()
+        add_executable(shared {root}/{PROGRAM})
+        target_link_libraries(shared PRIVATE koshi::koshi)
+        add_executable(static {root}/{PROGRAM})
+        target_link_libraries(static PRIVATE koshi::static)
+        add_executable(cpp {root}/c-tests/raii.cc)
+        set_target_properties(cpp PROPERTIES CXX_STANDARD 17)
+        target_link_libraries(cpp PRIVATE koshi::koshi)\n"
+    );
+    fs::write(folder.path().join("CMakeLists.txt"), lists).unwrap();
+    let configure = format!("cmake -S . -B build -DCMAKE_PREFIX_PATH='{}'", prefix.display());
+    shell(&format!("{configure} && cmake --build build"), folder.path());
+    let build = folder.path().join("build");
+    let libraries = |program: &str| shell(&format!("ldd {program}"), &build);
+    assert!(libraries("shared").contains("libkoshi.so.0 => /") && !libraries("static").contains("libkoshi"));
+    for program in ["shared", "static"] {
+        decode(&build.join(program));
+    }
+    let cpp = Command::new(build.join("cpp")).current_dir(common::root()).output().unwrap();
+    assert!(cpp.status.success(), "{}", common::c::text(&cpp));
+
+    fs::remove_file(prefix.join("lib/libkoshi.a")).unwrap();
+    let output = Command::new("cmake")
+        .args(["-S", ".", "-B", "again"])
+        .arg(format!("-DCMAKE_PREFIX_PATH={}", prefix.display()))
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("libkoshi.a is not there"));
+}
