@@ -452,6 +452,7 @@ public:
     span<const std::uint32_t> frames() const noexcept { return detail::array(koshi_path_frames, *this); }
     double graph_cost() const noexcept { return koshi_path_graph_cost(get()); }
     double acoustic_cost() const noexcept { return koshi_path_acoustic_cost(get()); }
+    double bias_cost() const noexcept { return koshi_path_bias_cost(get()); }
 
     // The words with spaces between them, by number without `names`.
     result<std::string> try_text(const symbols *names = nullptr) const
@@ -619,6 +620,11 @@ public:
     {
         return detail::array(koshi_lattice_final_costs, *this);
     }
+    span<const float> bias_costs() const noexcept { return detail::array(koshi_lattice_bias_costs, *this); }
+    span<const float> final_bias_costs() const noexcept
+    {
+        return detail::array(koshi_lattice_final_bias_costs, *this);
+    }
     span<const std::uint32_t> times() const noexcept { return detail::array(koshi_lattice_times, *this); }
     span<const std::int32_t> string(std::size_t arc) const noexcept
     {
@@ -654,6 +660,11 @@ public:
         return try_make<lattice>(koshi_lattice_scale, get(), graph, acoustic);
     }
     lattice scale(float graph, float acoustic) const { return try_scale(graph, acoustic).value(); }
+    result<lattice> try_apply_bias(float scale) const
+    {
+        return try_make<lattice>(koshi_lattice_apply_bias, get(), scale);
+    }
+    lattice apply_bias(float scale) const { return try_apply_bias(scale).value(); }
     result<lattice> try_to_raw() const { return try_make<lattice>(koshi_lattice_to_raw, get()); }
     lattice to_raw() const { return try_to_raw().value(); }
     result<lattice> try_to_compact() const { return try_make<lattice>(koshi_lattice_to_compact, get()); }
@@ -762,16 +773,25 @@ struct oracle_path {
     std::uint32_t errors;
 };
 
-inline result<determinized_lattice> lattice::try_determinize(const transitions *model,
-                                                             const koshi_determinize_config &config) const
+namespace detail {
+
+template <class Function, class... Arguments>
+result<determinized_lattice> determinized(Function function, Arguments... arguments)
 {
     determinized_lattice made{};
-    auto status = try_call(koshi_lattice_determinize, get(), detail::raw(model), &config, made.lattice.out(),
-                           &made.effective_beam);
+    auto status = try_call(function, arguments..., made.lattice.out(), &made.effective_beam);
     if (!status)
         return status.failure();
     made.complete = status.value() == KOSHI_OK;
     return made;
+}
+
+} // namespace detail
+
+inline result<determinized_lattice> lattice::try_determinize(const transitions *model,
+                                                             const koshi_determinize_config &config) const
+{
+    return detail::determinized(koshi_lattice_determinize, get(), detail::raw(model), &config);
 }
 
 inline determinized_lattice lattice::determinize(const transitions *model,
@@ -968,6 +988,20 @@ public:
     result<koshi_decoder_summary> try_info() const { return detail::filled(koshi_decoder_info, *this); }
     koshi_decoder_summary info() const { return try_info().value(); }
 
+    static koshi_endpoint_config endpoint_defaults() { return detail::defaults(koshi_endpoint_config_init); }
+    // `silence` lists what config.silence says it does.
+    result<koshi_status> try_set_endpoint_rules(const koshi_endpoint_config &config,
+                                                span<const std::int32_t> silence) const
+    {
+        return try_call(koshi_decoder_set_endpoint_rules, get(), &config, silence.data(), silence.size());
+    }
+    void set_endpoint_rules(const koshi_endpoint_config &config, span<const std::int32_t> silence) const
+    {
+        try_set_endpoint_rules(config, silence).value();
+    }
+    result<koshi_metrics> try_metrics() const { return detail::filled(koshi_decoder_metrics, *this); }
+    koshi_metrics metrics() const { return try_metrics().value(); }
+
     // Each item gets its own status; true if all succeeded.
     result<bool> try_advance(span<koshi_decoder_item> items) const
     {
@@ -983,6 +1017,32 @@ struct partial_path {
     std::size_t stable_words;
 };
 
+// Words that are made more likely, or by a bonus below 0 less.
+struct phrase {
+    std::vector<std::int32_t> labels;
+    float bonus;
+};
+
+// A segment of an endless utterance, closed by an end point.
+struct closed_segment {
+    koshi_endpoint end;
+    koshi::path path;
+    koshi::lattice lattice;
+};
+
+class channel;
+
+// What a channel tells of its queued rows, each on the decoder's own thread. What a member throws is dropped.
+class listener {
+public:
+    virtual ~listener() = default;
+    // The channel is lent for the call.
+    virtual void partial(channel &) {}
+    virtual void endpoint(channel &) {}
+    virtual void finished(channel &) {}
+    virtual void failed(channel &, const error &) {}
+};
+
 // One utterance at a time.
 class channel : public handle<koshi_channel> {
 public:
@@ -995,11 +1055,43 @@ public:
 
     result<koshi_status> try_begin() { return try_call(koshi_channel_begin, get()); }
     void begin() { try_begin().value(); }
+    // KOSHI_OK_PARTIAL where an end point has stopped it: num_frames() says how far it came.
     result<koshi_status> try_push(const rows &rows)
     {
         return try_call(koshi_channel_push, get(), rows.data, rows.frames, rows.columns, rows.stride);
     }
-    void push(const rows &rows) { try_push(rows).value(); }
+    koshi_status push(const rows &rows) { return try_push(rows).value(); }
+    result<koshi_status> try_submit(const rows &rows)
+    {
+        return try_call(koshi_channel_submit, get(), rows.data, rows.frames, rows.columns, rows.stride);
+    }
+    void submit(const rows &rows) { try_submit(rows).value(); }
+    result<koshi_status> try_submit(const decodable &source)
+    {
+        return try_call(koshi_channel_submit_decodable, get(), source.get());
+    }
+    void submit(const decodable &source) { try_submit(source).value(); }
+    // True if all that was submitted is done, false if that takes longer than `seconds`; below 0 there
+    // is no bound.
+    result<bool> try_wait(double seconds = -1)
+    {
+        auto status = try_call(koshi_channel_wait, get(), seconds);
+        return status ? result<bool>(status.value() == KOSHI_OK) : result<bool>(status.failure());
+    }
+    bool wait(double seconds = -1) { return try_wait(seconds).value(); }
+    // In place of the one set before, which is freed; nullptr: nobody.
+    result<koshi_status> try_set_listener(std::unique_ptr<koshi::listener> listener);
+    void set_listener(std::unique_ptr<koshi::listener> listener) { try_set_listener(std::move(listener)).value(); }
+    // In place of those set before.
+    result<koshi_status> try_set_bias(const std::vector<phrase> &phrases)
+    {
+        std::vector<koshi_phrase> raw;
+        raw.reserve(phrases.size());
+        for (const phrase &each : phrases)
+            raw.push_back({each.labels.data(), each.labels.size(), each.bonus, 0});
+        return try_call(koshi_channel_set_bias, get(), static_cast<const koshi_phrase *>(raw.data()), raw.size());
+    }
+    void set_bias(const std::vector<phrase> &phrases) { try_set_bias(phrases).value(); }
     // How many frames were searched; at most `max_frames`, if that is not negative. An exception of the
     // scores' own is thrown on, and from try_advance to be found in decodable::thrown.
     result<std::uint64_t> try_advance(decodable &source, std::int64_t max_frames = -1)
@@ -1040,14 +1132,97 @@ public:
         return now;
     }
     partial_path partial() const { return try_partial().value(); }
+    // The same without the first `from_word` words, at a cost that follows what is new.
+    result<partial_path> try_partial_words(std::size_t from_word) const
+    {
+        partial_path now{};
+        auto status = try_call(koshi_channel_partial_words, get(), from_word, now.path.out(), &now.stable_words);
+        if (!status)
+            return status.failure();
+        return now;
+    }
+    partial_path partial_words(std::size_t from_word) const { return try_partial_words(from_word).value(); }
+    result<koshi_endpoint> try_endpoint() const { return detail::filled(koshi_channel_endpoint, *this); }
+    koshi_endpoint endpoint() const { return try_endpoint().value(); }
+    std::int64_t num_segments() const noexcept { return koshi_channel_num_segments(get()); }
+    result<closed_segment> try_segment(std::uint64_t number) const
+    {
+        closed_segment found{};
+        auto status = try_call(koshi_channel_segment, get(), number, &found.end, sizeof found.end, found.path.out(),
+                               found.lattice.out());
+        if (!status)
+            return status.failure();
+        return found;
+    }
+    closed_segment segment(std::uint64_t number) const { return try_segment(number).value(); }
     result<koshi::lattice> try_lattice(bool use_final)
     {
         return try_make<koshi::lattice>(koshi_channel_lattice, get(), int(use_final));
     }
     koshi::lattice lattice(bool use_final) { return try_lattice(use_final).value(); }
+    // The compact lattice, little by little: settle from time to time, and the end takes no longer for a
+    // longer call.
+    result<koshi_status> try_set_determinize(const transitions *model, const koshi_determinize_config *config = nullptr)
+    {
+        return try_call(koshi_channel_set_determinize, get(), detail::raw(model), config);
+    }
+    void set_determinize(const transitions *model, const koshi_determinize_config *config = nullptr)
+    {
+        try_set_determinize(model, config).value();
+    }
+    result<koshi_status> try_settle() { return try_call(koshi_channel_settle, get()); }
+    void settle() { try_settle().value(); }
+    result<determinized_lattice> try_compact_lattice(bool use_final)
+    {
+        return detail::determinized(koshi_channel_compact_lattice, get(), int(use_final));
+    }
+    determinized_lattice compact_lattice(bool use_final) { return try_compact_lattice(use_final).value(); }
     result<koshi_search_stats> try_stats() const { return detail::filled(koshi_channel_stats, *this); }
     koshi_search_stats stats() const { return try_stats().value(); }
 };
+
+namespace detail {
+
+// Calls a member of a listener with a channel that is not its to free. No exception may pass the library.
+template <class Body>
+void tell(void *self, koshi_channel *raw, Body body) noexcept
+{
+    channel from;
+    from.reset(raw);
+    try {
+        body(*static_cast<listener *>(self), from);
+    } catch (...) {
+    }
+    from.release();
+}
+
+} // namespace detail
+
+inline result<koshi_status> channel::try_set_listener(std::unique_ptr<koshi::listener> listener)
+{
+    if (!listener)
+        return try_call(koshi_channel_set_listener, get(), nullptr, nullptr, nullptr);
+    koshi_channel_listener told{};
+    told.struct_size = sizeof told;
+    told.partial = [](void *self, koshi_channel *raw) {
+        detail::tell(self, raw, [](koshi::listener &listener, channel &from) { listener.partial(from); });
+    };
+    told.endpoint = [](void *self, koshi_channel *raw) {
+        detail::tell(self, raw, [](koshi::listener &listener, channel &from) { listener.endpoint(from); });
+    };
+    told.finished = [](void *self, koshi_channel *raw) {
+        detail::tell(self, raw, [](koshi::listener &listener, channel &from) { listener.finished(from); });
+    };
+    told.failed = [](void *self, koshi_channel *raw, koshi_status status, const char *message) {
+        detail::tell(self, raw, [&](koshi::listener &listener, channel &from) {
+            listener.failed(from, error(status, message));
+        });
+    };
+    const koshi_drop_fn drop = [](void *self) { delete static_cast<koshi::listener *>(self); };
+    // From here on the library drops it, also when the call fails.
+    return try_call(koshi_channel_set_listener, get(), static_cast<const koshi_channel_listener *>(&told),
+                    static_cast<void *>(listener.release()), drop);
+}
 
 // Numbers in rows.
 class matrix : public handle<koshi_matrix> {
