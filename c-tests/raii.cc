@@ -3,7 +3,7 @@
 #include "koshi.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <cmath>
 #include <thread>
 #include <type_traits>
 
@@ -195,6 +195,127 @@ void lattices(koshi::channel &channel, const koshi::transitions &model, const ko
     CHECK(aligned.lattice.info().num_arcs == made.lattice.info().num_arcs);
 }
 
+// Counts what it is told.
+class counter : public koshi::listener {
+public:
+    struct counts {
+        int partials = 0, finished = 0, failed = 0;
+        bool gone = false;
+        std::string last, why;
+    };
+    explicit counter(counts &counts) : counts_(counts) {}
+    ~counter() override { counts_.gone = true; }
+    void partial(koshi::channel &from) override
+    {
+        ++counts_.partials;
+        counts_.last = from.partial().path.text();
+        throw std::runtime_error("dropped");
+    }
+    void finished(koshi::channel &) override { ++counts_.finished; }
+    void failed(koshi::channel &, const koshi::error &error) override
+    {
+        ++counts_.failed;
+        counts_.why = error.what();
+        CHECK(error.status() == KOSHI_E_SCORES);
+    }
+
+private:
+    counts &counts_;
+};
+
+void queued(const koshi::decoder &decoder, const koshi::rows &rows, const koshi::path &wanted)
+{
+    counter::counts counts;
+    koshi::channel channel(decoder);
+    channel.set_listener(std::make_unique<counter>(counts));
+    channel.begin();
+    for (std::size_t at = 0; at < rows.frames; at += 10)
+        channel.submit(rows.slice(at, 10));
+    channel.finish();
+    CHECK(channel.wait());
+    CHECK(channel.best_path(true).olabels().to_vector() == wanted.olabels().to_vector());
+    CHECK(counts.partials > 0 && counts.finished == 1 && counts.failed == 0 && !counts.gone);
+    CHECK(counts.last == channel.partial().path.text());
+
+    const std::vector<float> nan(rows.columns, NAN);
+    channel.begin();
+    channel.submit({nan.data(), 1, rows.columns});
+    CHECK(channel.try_wait().status() == KOSHI_E_SCORES);
+    CHECK(counts.failed == 1 && counts.finished == 1 && counts.why.find("frame 0") != std::string::npos);
+    channel.set_listener(nullptr);
+    CHECK(counts.gone);
+
+    bool gone = false;
+    koshi::decodable source(std::make_unique<slow_scores>(rows, -1, &gone));
+    channel.begin();
+    channel.submit(source);
+    channel.finish();
+    CHECK(channel.wait(60) && channel.num_frames() == std::int64_t(rows.frames));
+    const koshi_metrics metrics = decoder.metrics();
+    CHECK(metrics.frames >= 2 * rows.frames && metrics.queued_frames == 0 && metrics.batches > 0);
+}
+
+void biased(koshi::channel &channel, const koshi::rows &rows, const koshi::path &wanted)
+{
+    const std::vector<std::int32_t> words = wanted.olabels().to_vector();
+    channel.set_bias({{{words[0], words[1]}, 3.f}, {{words[2]}, -1.f}});
+    channel.begin();
+    channel.push(rows);
+    CHECK(channel.best_path(true).bias_cost() == -2);
+    const koshi::lattice raw = channel.lattice(true);
+    CHECK(raw.bias_costs().size() == raw.arcs().size() && raw.final_bias_costs().size() == raw.final_costs().size());
+    CHECK(raw.apply_bias(1).bias_costs().empty());
+    CHECK(channel.try_set_bias({{{0}, 1.f}}).status() == KOSHI_E_CONFIG);
+    channel.set_bias({});
+    channel.begin();
+    channel.push(rows);
+    CHECK(channel.best_path(true).graph_cost() == wanted.graph_cost() && channel.lattice(true).bias_costs().empty());
+}
+
+void segments(const koshi::decoder &decoder, const koshi::rows &rows)
+{
+    koshi_endpoint_config config = koshi::decoder::endpoint_defaults();
+    CHECK(config.rules[4].min_utterance_length == 20 && config.action == KOSHI_ENDPOINT_NOTE);
+    config.rules[4].min_utterance_length = 0.5;
+    config.action = KOSHI_ENDPOINT_SEGMENT;
+    CHECK(decoder.try_set_endpoint_rules(config, std::vector<std::int32_t>{0}).status() == KOSHI_E_ARGUMENT);
+    decoder.set_endpoint_rules(config, std::vector<std::int32_t>{1});
+    koshi::channel channel(decoder);
+    channel.begin();
+    CHECK(channel.endpoint().rule == 0 && channel.push(rows) == KOSHI_OK);
+    CHECK(channel.num_segments() == std::int64_t(rows.frames / 50));
+    const koshi::closed_segment second = channel.segment(1);
+    CHECK(second.end.rule == 5 && second.end.frames == 100 && second.end.first_frame == 50);
+    CHECK(second.lattice.info().num_frames == 50 && second.path.ilabels().size() == 50);
+    CHECK(channel.try_segment(1000).status() == KOSHI_E_ARGUMENT);
+    CHECK(koshi::try_call(koshi_decoder_set_endpoint_rules, decoder.get(), nullptr, nullptr, std::size_t(0)));
+}
+
+void endless(const koshi::decoder &decoder, const koshi::rows &rows, const koshi::transitions &model,
+             const koshi::path &wanted)
+{
+    koshi::channel channel(decoder);
+    channel.set_determinize(&model);
+    channel.set_commit(256, 10000);
+    CHECK(channel.try_set_commit(1, 0).status() == KOSHI_E_CONFIG);
+    channel.begin();
+    for (int again = 0; again < 6; ++again) {
+        channel.push(rows);
+        channel.settle();
+    }
+    std::size_t pieces = 0;
+    while (const auto piece = channel.committed()) {
+        CHECK(piece->lattice.info().num_arcs > 0 && (pieces > 0 || piece->first_frame == 0));
+        ++pieces;
+    }
+    CHECK(pieces > 0 && channel.num_committed() > 0);
+    const auto rest = channel.compact_lattice(false);
+    CHECK(rest.complete && rest.lattice.info().is_compact);
+    CHECK(rest.lattice.info().num_frames == std::uint64_t(channel.num_frames() - channel.num_committed()));
+    const koshi::partial_path last = channel.partial_words(wanted.olabels().size());
+    CHECK(last.stable_words >= wanted.olabels().size());
+}
+
 void decoding()
 {
     const koshi::transitions model = koshi::transitions::read(file("trans.mdl"));
@@ -236,6 +357,11 @@ void decoding()
     CHECK(!decoder.advance({items, 2}) && items[0].status == KOSHI_OK && items[1].status == KOSHI_E_SHAPE);
     std::thread([&] { second.cancel(); }).join();
     CHECK(second.try_push(rows).status() == KOSHI_E_CANCELLED);
+
+    queued(decoder, rows, best);
+    biased(channel, rows, best);
+    segments(decoder, rows);
+    endless(decoder, rows, model, best);
 
     std::size_t more = 0;
     while (reader.next())

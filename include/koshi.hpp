@@ -1030,6 +1030,12 @@ struct closed_segment {
     koshi::lattice lattice;
 };
 
+// Frames of an endless stream that were committed, in a lattice whose times count from the first of them.
+struct committed_frames {
+    std::uint64_t first_frame;
+    koshi::lattice lattice;
+};
+
 class channel;
 
 // What a channel tells of its queued rows, each on the decoder's own thread. What a member throws is dropped.
@@ -1177,6 +1183,26 @@ public:
         return detail::determinized(koshi_channel_compact_lattice, get(), int(use_final));
     }
     determinized_lattice compact_lattice(bool use_final) { return try_compact_lattice(use_final).value(); }
+    // Endless streams: with 0 frames nothing is committed any more.
+    result<koshi_status> try_set_commit(std::uint64_t commit_frames, std::uint64_t lattice_frames)
+    {
+        return try_call(koshi_channel_set_commit, get(), commit_frames, lattice_frames);
+    }
+    void set_commit(std::uint64_t commit_frames, std::uint64_t lattice_frames)
+    {
+        try_set_commit(commit_frames, lattice_frames).value();
+    }
+    std::int64_t num_committed() const noexcept { return koshi_channel_committed_frames(get()); }
+    // The oldest that were not handed out; nothing where there are none.
+    result<std::optional<committed_frames>> try_committed()
+    {
+        committed_frames oldest{};
+        auto status = try_call(koshi_channel_committed_lattice, get(), oldest.lattice.out(), &oldest.first_frame);
+        if (!status)
+            return status.failure();
+        return oldest.lattice ? std::optional<committed_frames>(std::move(oldest)) : std::nullopt;
+    }
+    std::optional<committed_frames> committed() { return try_committed().value(); }
     result<koshi_search_stats> try_stats() const { return detail::filled(koshi_channel_stats, *this); }
     koshi_search_stats stats() const { return try_stats().value(); }
 };

@@ -141,6 +141,32 @@ fn telephony_decodes_all_calls() {
 }
 
 #[test]
+fn stream_cuts_a_line_into_segments() {
+    let file = |name: &str| data().join(name).display().to_string();
+    let scores = format!("ark:{}", file("loglikes.ark"));
+    let files = [file("trans.mdl"), file("HCLG.fst"), file("words.txt"), scores];
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let program = Program::compile(&common::root().join("examples/stream.cc"), Language::Cpp17);
+    let out = program.succeed(&[&files[..], &["1,2,3,4,5,6,7,8,9,10"]].concat());
+    let (partial, closed): (Vec<&str>, Vec<&str>) = out.lines().partition(|line| line.starts_with("... "));
+    assert!(partial.contains(&"... you are now muted") || partial.contains(&"... YOU ARE NOW MUTED"), "{out}");
+    // The segments follow each other from beginning to end: 2,044 frames, with speech throughout.
+    let mut end = 0.0;
+    for (at, line) in closed.iter().enumerate() {
+        let (times, _) = line.split_once(" s, ").unwrap();
+        let (from, to) = times.split_once(" to ").unwrap();
+        let (from, to): (f64, f64) = (from.parse().unwrap(), to.parse().unwrap());
+        assert!(from == end && to > from, "{out}");
+        assert_eq!(line.contains(" end of stream: "), at + 1 == closed.len(), "{out}");
+        end = to;
+    }
+    assert!(closed.len() > 1 && end == 20.44, "{out}");
+    let wrong = program.run(&[&files[..], &["9999"]].concat());
+    assert!(wrong.status.code() == Some(1) && String::from_utf8_lossy(&wrong.stderr).contains("9999"));
+    assert_eq!(program.run(&files[1..]).status.code(), Some(2));
+}
+
+#[test]
 fn lattice_dot_draws_a_lattice() {
     let folder = tempfile::tempdir().unwrap();
     let lattices = folder.path().join("lattices");
