@@ -15,10 +15,16 @@ fn blocks(language: &str) -> Vec<String> {
     readme.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap().to_string()).collect()
 }
 
-/// The README's one C program.
+/// The README's one C program, and fragments of others.
+fn program_and_fragments() -> (String, Vec<String>) {
+    let (mut programs, fragments): (Vec<_>, Vec<_>) =
+        blocks("c").into_iter().partition(|block| block.contains("int main(void)"));
+    assert_eq!(programs.len(), 1, "one program is expected");
+    (programs.remove(0), fragments)
+}
+
 fn program() -> String {
-    let [program] = &blocks("c")[..] else { panic!("one program is expected") };
-    program.clone()
+    program_and_fragments().0
 }
 
 fn prompts() -> PathBuf {
@@ -40,6 +46,21 @@ fn the_program_decodes_a_prompt() {
         let elsewhere = program.run_in(folder.path(), &[]);
         assert_eq!(elsewhere.status.code(), Some(1));
         assert!(String::from_utf8(elsewhere.stderr).unwrap().contains("trans.mdl: "));
+    }
+}
+
+#[test]
+fn fragments_are_c() {
+    let (_, fragments) = program_and_fragments();
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("fragment.c");
+    for fragment in fragments {
+        let before =
+            "#include <koshi.h>\n\nint main(void)\n{\nkoshi_channel *channel = NULL;\nkoshi_error *err = NULL;\n";
+        let after = "return koshi_error_free(err) != KOSHI_OK;\n}\n";
+        fs::write(&source, format!("{before}{fragment}{after}")).unwrap();
+        let output = Program::compile(&source, Language::C99).run_in(folder.path(), &[]);
+        assert!(output.status.success(), "{fragment}: {}", String::from_utf8_lossy(&output.stderr));
     }
 }
 
