@@ -3,8 +3,8 @@
 use super::model::ScoreKind;
 use crate::error::{Error, Result};
 
-/// How many values are worked on side by side.
-const LANES: usize = 8;
+/// How many values are worked on side by side: a few vectors, since each addition waits for the one before.
+const LANES: usize = 32;
 
 /// What turns the values of a row into log-probabilities, by subtraction.
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,6 +16,23 @@ pub(super) struct Norm {
 impl Norm {
     /// Of a row that the joint network gave at `frame`. NaN and `+inf` are refused.
     pub fn of(values: &[f32], kind: ScoreKind, frame: u64) -> Result<Norm> {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2, as was just asked.
+            return unsafe { Norm::of_avx2(values, kind, frame) };
+        }
+        Norm::of_plain(values, kind, frame)
+    }
+
+    /// The same code for wider vectors. Without fused multiplications the bits are the same.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn of_avx2(values: &[f32], kind: ScoreKind, frame: u64) -> Result<Norm> {
+        Norm::of_plain(values, kind, frame)
+    }
+
+    #[inline(always)]
+    fn of_plain(values: &[f32], kind: ScoreKind, frame: u64) -> Result<Norm> {
         let (max, good) = max_and_check(values);
         if !good {
             return Err(unusable(values, frame));
@@ -45,15 +62,31 @@ impl ScoreRow<'_> {
     /// The best `count` labels without `blank`, best first, of equal ones the smaller first; labels of
     /// log-probability `-inf` are left out.
     pub fn best(&self, count: usize, blank: i32, found: &mut Vec<Top>) {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2, as was just asked.
+            return unsafe { self.best_avx2(count, blank, found) };
+        }
+        self.best_plain(count, blank, found);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn best_avx2(&self, count: usize, blank: i32, found: &mut Vec<Top>) {
+        self.best_plain(count, blank, found);
+    }
+
+    #[inline(always)]
+    fn best_plain(&self, count: usize, blank: i32, found: &mut Vec<Top>) {
         found.clear();
         let mut least = f32::NEG_INFINITY;
-        for (block, values) in self.values.chunks(4 * LANES).enumerate() {
+        for (block, values) in self.values.chunks(2 * LANES).enumerate() {
             // Most blocks have nothing to add; to find that out takes no branch a value.
-            if values.iter().fold(f32::NEG_INFINITY, |max, value| if *value > max { *value } else { max }) <= least {
+            if !values.iter().fold(false, |any, value| any | (*value > least)) {
                 continue;
             }
             for (at, &value) in values.iter().enumerate() {
-                let label = (block * 4 * LANES + at) as i32;
+                let label = (block * 2 * LANES + at) as i32;
                 if value > least && label != blank {
                     if found.len() == count {
                         found.pop();
@@ -90,6 +123,7 @@ pub(super) fn usable(value: f32) -> bool {
 }
 
 /// The largest value, and whether all are usable.
+#[inline(always)]
 fn max_and_check(values: &[f32]) -> (f32, bool) {
     let mut max = [f32::NEG_INFINITY; LANES];
     let mut bad = [0u32; LANES];
@@ -107,9 +141,10 @@ fn max_and_check(values: &[f32]) -> (f32, bool) {
 
 /// Sum of `exp(value - max)`, in lanes of single precision that are added up in double precision
 /// every few hundred values.
+#[inline(always)]
 fn sum_of_exps(values: &[f32], max: f32) -> f64 {
     let mut total = 0.0;
-    for block in values.chunks(64 * LANES) {
+    for block in values.chunks(16 * LANES) {
         let mut sums = [0.0f32; LANES];
         let (chunks, rest) = block.as_chunks::<LANES>();
         for chunk in chunks {
@@ -204,6 +239,23 @@ mod tests {
             }
             let row = seen(&values, ScoreKind::LogProbs);
             assert_eq!(row.log_prob(1), values[1]);
+        }
+    }
+
+    #[test]
+    fn wider_vectors_give_the_same_bits() {
+        for count in [2, 31, 32, 33, 500, 5_000] {
+            let values = values(count, count as u32);
+            let row = seen(&values, ScoreKind::Logits);
+            let plain = Norm::of_plain(&values, ScoreKind::Logits, 0).unwrap();
+            assert_eq!(
+                [row.norm.max, row.norm.log_sum].map(f32::to_bits),
+                [plain.max, plain.log_sum].map(f32::to_bits)
+            );
+            let (mut wide, mut narrow) = (Vec::new(), Vec::new());
+            row.best(16.min(count - 1), 1, &mut wide);
+            row.best_plain(16.min(count - 1), 1, &mut narrow);
+            assert_eq!(wide, narrow);
         }
     }
 
