@@ -29,6 +29,7 @@ over_both_transducer_faces! {
     stable_labels_stay
     commits_change_nothing_else
     old_labels_are_decided
+    labels_are_decided_when_they_are_old_enough
     the_blank_may_be_any_label
     the_smallest_sizes
     options_out_of_range
@@ -606,6 +607,29 @@ fn old_labels_are_decided<F: Face>() {
     }
 }
 
+fn labels_are_decided_when_they_are_old_enough<F: Face>() {
+    // Two labels that are almost as likely in one frame, the blank alone in all others.
+    for search in [SearchKind::Default, SearchKind::Tsd, SearchKind::Nsc] {
+        for (rivals, decided) in [(9, 20), (10, 30), (19, 30)] {
+            let scores = move |_: usize, frame: usize, history: &[i32]| match frame == rivals && history.is_empty() {
+                true => vec![f32::NEG_INFINITY, 0.0, -0.01],
+                false => vec![0.0, f32::NEG_INFINITY, f32::NEG_INFINITY],
+            };
+            let net = Table { vocab: 3, blank: 0, kind: ScoreKind::Logits, scores, lm: None };
+            let transducer = F::transducer(Arc::new(Toy::new(net))).unwrap();
+            let config = TransducerConfig { search, nbest: 9, commit_frames: 10, ..TransducerConfig::default() };
+            let mut stream = F::stream(&transducer, &config).unwrap();
+            for frame in 0..40 {
+                F::push(&mut stream, Matrix::dense(&[0.0, frame as f32], 2)).unwrap();
+                let consumed = frame + 1;
+                let wanted = if (rivals + 1..decided).contains(&consumed) { 2 } else { 1 };
+                let found = F::partial(&stream).unwrap().0.list.len();
+                assert_eq!(found, wanted, "{search:?}, rivals in frame {rivals}, {consumed} frames");
+            }
+        }
+    }
+}
+
 fn the_blank_may_be_any_label<F: Face>() {
     // The same network with labels 0 and 3 exchanged gives the same lists with the labels exchanged.
     let exchange = |label: i32| match label {
@@ -642,19 +666,33 @@ fn the_blank_may_be_any_label<F: Face>() {
 }
 
 fn the_smallest_sizes<F: Face>() {
-    for config in all_kinds() {
-        for vocab in [2, 3] {
-            for frames in [0, 1] {
-                let config = TransducerConfig { beam: 9, nbest: 9, ..config };
-                let model = Arc::new(Toy::new(Random::new(1, vocab)));
-                let found = search::<F>(model, &config, Matrix::dense(&rows(0, frames), 2)).unwrap();
-                let greedy = config.search == SearchKind::Greedy;
-                assert!(!found.list.is_empty() && found.list.len() <= if greedy { 1 } else { 60 });
-                if frames == 0 {
-                    assert_eq!(found.list.len(), 1);
-                    assert!(found.list[0].labels.is_empty() && found.list[0].finished && found.list[0].score == 0.0);
-                }
-            }
+    for (config, vocab, seed) in all_kinds()
+        .into_iter()
+        .flat_map(|config| [2, 3].into_iter().flat_map(move |vocab| (0..6).map(move |seed| (config, vocab, seed))))
+    {
+        let config = TransducerConfig { beam: 9, nbest: 9, max_symbols_per_frame: 4, score_norm: false, ..config };
+        // No search may stop before the last label.
+        let net = Random { most: 3, ..Random::new(seed, vocab) };
+        let found = |frames| search::<F>(Arc::new(Toy::new(net)), &config, Matrix::dense(&rows(0, frames), 2)).unwrap();
+        let none = found(0).list;
+        assert_eq!(none.len(), 1);
+        assert!(none[0].labels.is_empty() && none[0].finished && none[0].score == 0.0 && none[0].posterior == 1.0);
+        // In one frame each sequence has one alignment: whatever is pruned, scores are those of trying everything.
+        let wanted = exhaustive_scores(&net, 0, 1, 3, 3, 0.0);
+        let found = found(1);
+        assert!(!found.partial && found.list.is_sorted_by(|one, two| one.score >= two.score));
+        for entry in &found.list {
+            let (_, score, frames) = wanted.iter().find(|(labels, ..)| *labels == entry.labels).unwrap();
+            assert_eq!(&entry.frames, frames);
+            assert!(entry.finished && (entry.full_score - score).abs() < 1e-5, "{config:?}, seed {seed}: {entry:?}");
+        }
+        let found: Vec<_> = found.list.into_iter().map(|entry| entry.labels).collect();
+        assert!((1..found.len()).all(|at| !found[..at].contains(&found[at])), "each once: {found:?}");
+        match config.search {
+            SearchKind::Greedy => assert_eq!(found.len(), 1),
+            // With one label nothing is pruned on the way; a beam is two then.
+            _ if vocab == 2 => assert!(found.len() >= 2 && (0..2).all(|at| found[at] == wanted[at].0), "{config:?}"),
+            _ => assert!(found.len() >= 2),
         }
     }
 }
