@@ -227,6 +227,8 @@ enum koshi_endpoint_action
     // The push stops behind the frame of the end point and answers KOSHI_OK_PARTIAL if rows are left:
     // lattice and best path are then those up to the end point. The next push goes on behind it, or
     // koshi_channel_begin begins anew with the rows that are left.
+    // Rows that are queued (koshi_channel_submit) are searched on when the listener's endpoint has returned;
+    // a begin forgets them, so where none may be lost take KOSHI_ENDPOINT_SEGMENT.
     KOSHI_ENDPOINT_STOP = 1,
     // The utterance is closed there as a segment whose results koshi_channel_segment gives, and the
     // next frame begins a new one, in the same push; no frame is lost. What is asked of the channel is
@@ -742,9 +744,10 @@ typedef struct {
     uint32_t struct_size;
     // Must be 0.
     uint32_t reserved;
-    // The words of koshi_channel_partial are others than they were.
+    // The words of koshi_channel_partial are others than they were; a new segment begins with none.
     void (*partial)(void *user_data, koshi_channel *channel);
-    // An end point was found.
+    // An end point was found. Rows behind one that stops a push or closes a segment are not searched yet;
+    // of a closed segment the last words are not told as a partial, koshi_channel_segment has them.
     void (*endpoint)(void *user_data, koshi_channel *channel);
     // All rows are searched and the channel is finished.
     void (*finished)(void *user_data, koshi_channel *channel);
@@ -1537,14 +1540,15 @@ koshi_status koshi_channel_begin(koshi_channel *channel, koshi_error **err);
 
 // Makes phrases of output labels more likely, or less by a bonus below 0, in this channel; those of an
 // earlier call are forgotten, and with `num_phrases` 0 there are none. They are copied. In an
-// utterance that has begun they hold from the next frame on: what was held of an earlier list's
-// bonuses is given back there. Search and pruning go by the biased costs; paths and lattices have the
-// bias apart from their graph costs (koshi_path_bias_cost, koshi_lattice_bias_costs). A channel
-// without phrases gives the same bits as if this function did not exist. An utterance with phrases, or
-// in which they were changed, is searched on the CPU, also by a decoder on a GPU;
-// koshi_channel_push_device then answers KOSHI_E_UNSUPPORTED. KOSHI_E_CONFIG names a phrase without
-// labels, with a label below 1, or with a bonus out of its range; KOSHI_E_LIMIT if all have more than
-// 2^24 labels together. On an error nothing has changed.
+// utterance that has begun they hold from the next frame on that is searched, also where that one is
+// queued already (koshi_channel_submit): what was held of an earlier list's bonuses is given back
+// there. Search and pruning go by the biased costs; paths and lattices have the bias apart from their
+// graph costs (koshi_path_bias_cost, koshi_lattice_bias_costs). A channel without phrases gives the
+// same bits as if this function did not exist. An utterance with phrases, or in which they were
+// changed, is searched on the CPU, also by a decoder on a GPU; koshi_channel_push_device then answers
+// KOSHI_E_UNSUPPORTED. KOSHI_E_CONFIG names a phrase without labels, with a label below 1, or with a
+// bonus out of its range; KOSHI_E_LIMIT if all have more than 2^24 labels together. On an error
+// nothing has changed.
 koshi_status koshi_channel_set_bias(koshi_channel *channel,
                                     const koshi_phrase *phrases,
                                     size_t num_phrases,
@@ -1679,9 +1683,10 @@ koshi_status koshi_channel_submit(koshi_channel *channel,
 // num_frames_ready is asked after each such call and after each batch that the channel was in, and at
 // koshi_channel_finish. Frame numbers count from begin. Callbacks run on the decoder's thread; calls on
 // the channel wait meanwhile, or answer KOSHI_E_BUSY where they come from the callback itself. A callback
-// that fails ends the utterance with KOSHI_E_CALLBACK, a decodable that another call uses with KOSHI_E_BUSY,
-// one that was freed before the utterance was finished, cancelled or begun anew with KOSHI_E_HANDLE; its
-// data is dropped when the utterance has ended. Otherwise as koshi_channel_submit.
+// that fails ends the utterance with KOSHI_E_CALLBACK behind the frames before it (where an end point has
+// stopped in front of some of those, it is asked once more), a decodable that another call uses with
+// KOSHI_E_BUSY, one that was freed before the utterance was finished, cancelled or begun anew with
+// KOSHI_E_HANDLE; its data is dropped when the utterance has ended. Otherwise as koshi_channel_submit.
 koshi_status koshi_channel_submit_decodable(koshi_channel *channel,
                                             koshi_decodable *decodable,
                                             koshi_error **err);

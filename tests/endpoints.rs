@@ -6,37 +6,13 @@ mod common;
 use std::sync::Arc;
 
 use common::graph::Rng;
-use common::random_search::{COLUMNS, random_config, random_graph, random_rows};
+use common::random_endpoints::{Case, SHIFT};
 use common::reference::{Reference, Stop};
 use koshi::Error;
 use koshi::decoder::{BackendChoice, BatchItem, Channel, Decoder, DecoderConfig, SegmentEnd};
-use koshi::graph::{Columns, Graph, VecSource};
+use koshi::graph::{Columns, Graph};
 use koshi::lattice::Path;
-use koshi::search::{Endpoint, EndpointAction, EndpointConfig, EndpointRule, Rows, SearchConfig, Silence};
-
-const SHIFT: f64 = 0.03;
-
-/// Rules whose times are some frames, less or more than a rounding error.
-fn random_rules(rng: &mut Rng) -> [EndpointRule; EndpointRule::COUNT] {
-    [(); EndpointRule::COUNT].map(|()| {
-        let frames = |rng: &mut Rng, most: u64| match rng.below(4) {
-            0 => 0.0,
-            1 if rng.below(4) == 0 => f64::INFINITY,
-            _ => rng.below(most) as f64 * SHIFT,
-        };
-        EndpointRule {
-            must_contain_nonsilence: rng.below(2) == 0,
-            min_trailing_silence: frames(rng, 5) + SHIFT,
-            max_relative_cost: [0.0, 1.0, 4.0, f32::INFINITY][rng.below(4) as usize],
-            min_utterance_length: frames(rng, 12),
-        }
-    })
-}
-
-fn random_silence(rng: &mut Rng) -> Silence {
-    let labels = |rng: &mut Rng, most: u64| (1..=most as i32).filter(|_| rng.below(2) == 0).collect();
-    if rng.below(2) == 0 { Silence::Ilabels(labels(rng, COLUMNS)) } else { Silence::Olabels(labels(rng, 4)) }
-}
+use koshi::search::{Endpoint, EndpointAction, EndpointConfig, EndpointRule, Rows, Silence};
 
 /// Silence at the end of a path, frame by frame from its first.
 fn trailing_silence(path: &Path, silence: &Silence) -> u64 {
@@ -66,43 +42,6 @@ fn endpoint(reference: &Reference, config: &EndpointConfig) -> Option<Endpoint> 
     let silence = trailing_silence(&reference.best_path(false), &config.silence);
     let rule = config.rules.iter().position(|rule| holds(rule, frames, silence, relative_cost))?;
     Some(Endpoint { rule: rule as u32 + 1, frames, trailing_silence: silence, relative_cost })
-}
-
-struct Case {
-    name: String,
-    source: VecSource,
-    search: SearchConfig,
-    rows: Vec<f32>,
-    config: EndpointConfig,
-}
-
-impl Case {
-    fn new(case: u64, frames: u64, action: EndpointAction) -> (Case, Rng) {
-        let mut rng = Rng(case.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-        let source = random_graph(&mut rng);
-        let search = SearchConfig { candidate_capacity: u64::MAX, ..random_config(&mut rng) };
-        let rows = random_rows(&mut rng, frames);
-        let (rules, silence) = (random_rules(&mut rng), random_silence(&mut rng));
-        let config = EndpointConfig { rules, silence, action, segments_kept: 1000 };
-        let name = format!("case {case}: {source:?} {search:?} {config:?}");
-        (Case { name, source, search, rows, config }, rng)
-    }
-
-    fn rows(&self) -> Rows<'_> {
-        Rows::dense(&self.rows, COLUMNS as usize).unwrap()
-    }
-
-    /// A channel that has begun, if the graph lets it.
-    fn channel(&self, backend: BackendChoice) -> Option<Channel> {
-        let graph = Arc::new(Graph::from_source(&self.source, Columns::Labels).unwrap());
-        let (search, frame_shift) = (self.search, SHIFT);
-        let config =
-            DecoderConfig { search, backend, num_lanes: 2, num_threads: 1, frame_shift, ..DecoderConfig::default() };
-        let decoder = Decoder::new(graph, config).unwrap();
-        decoder.set_endpoint_rules(Some(&self.config)).unwrap();
-        let mut channel = decoder.new_channel().unwrap();
-        channel.begin().ok().map(|()| channel)
-    }
 }
 
 /// Pushes of one to nine rows, now and then as a batch, from `from` on; how many were taken in all.

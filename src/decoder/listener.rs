@@ -14,9 +14,9 @@ pub trait Listener: Send + Sync {
     fn wants_partial(&self) -> bool {
         true
     }
-    /// The words of the best path are others than they were.
+    /// The words of the best path are others than they were; a new segment begins with none.
     fn partial(&self);
-    /// An end point was found.
+    /// An end point was found. Rows behind one that stops a push or closes a segment are not searched yet.
     fn endpoint(&self);
     /// All rows are searched, and the channel is finished.
     fn finished(&self);
@@ -31,19 +31,10 @@ pub(super) struct Noticed {
     pub endpoint: bool,
 }
 
-impl Noticed {
-    /// Looks at a channel after some of its rows were searched.
-    pub fn look(channel: &Channel, listener: &dyn Listener, known: &mut Known) -> Result<Noticed> {
-        let partial = listener.wants_partial() && known.words(channel)?;
-        Ok(Noticed { partial, endpoint: known.endpoint(channel) })
-    }
-}
-
-/// What a channel's listener knows of its utterance.
+/// What a channel's listener knows of the words of its utterance.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    endpoints: u64,
-    /// The segment that the words are of.
+    /// The segment that they are of.
     segment: u64,
     /// How many of the best path's words cannot change any more.
     stable: usize,
@@ -53,12 +44,13 @@ pub(super) struct Known {
 
 impl Known {
     /// Takes the words as they are now, and answers whether that changes them. Costs what is new.
-    fn words(&mut self, channel: &Channel) -> Result<bool> {
+    pub fn words(&mut self, channel: &Channel) -> Result<bool> {
         let segment = channel.num_segments();
         if segment != self.segment {
-            // What became of the words of the one before is with its end point.
-            (self.segment, self.stable) = (segment, 0);
-            self.others.clear();
+            // What became of the words of the one before is with its end point; those that the new one
+            // begins with are told behind it, at the next turn.
+            *self = Known { segment, ..Known::default() };
+            return Ok(false);
         }
         let (path, stable) = channel.partial_from(self.stable)?;
         let changed = path.olabels != self.others;
@@ -66,11 +58,5 @@ impl Known {
         self.others.drain(..stable.saturating_sub(self.stable).min(self.others.len()));
         self.stable = self.stable.max(stable);
         Ok(changed)
-    }
-
-    /// Whether there is an end point that it did not know.
-    fn endpoint(&mut self, channel: &Channel) -> bool {
-        let before = std::mem::replace(&mut self.endpoints, channel.num_endpoints());
-        self.endpoints > before
     }
 }

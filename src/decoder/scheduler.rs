@@ -125,8 +125,8 @@ struct Work {
     batched: bool,
     /// Rows of it in the batch.
     frames: usize,
-    /// Frames that were searched before.
-    before: u64,
+    /// End points that were found before.
+    endpoints: u64,
     /// Whether its source may have more.
     more: bool,
     /// Whether it was finished, or why the utterance stops here.
@@ -233,8 +233,9 @@ impl Round {
         for ((channel, work), guard) in self.channels.iter().zip(&mut self.works).zip(&mut guards) {
             let result = if work.batched { results.next() } else { None };
             if let Some(guard) = guard {
-                work.settle(channel, guard, result.unwrap_or((0, Ok(()))), now, metrics);
-                frames += guard.num_frames() - work.before;
+                let (done, result) = result.unwrap_or((0, Ok(())));
+                work.settle(channel, guard, (done, result), now, metrics);
+                frames += done as u64;
             }
         }
         drop(results);
@@ -251,7 +252,7 @@ impl Work {
             claim,
             batched: false,
             frames: 0,
-            before: 0,
+            endpoints: 0,
             more: false,
             outcome: Ok(false),
             noticed: Noticed::default(),
@@ -267,7 +268,7 @@ impl Work {
                 return None;
             }
         };
-        self.before = channel.num_frames();
+        self.endpoints = channel.num_endpoints();
         if let Err(error) = channel.prepare() {
             self.outcome = Err(error);
             return Some(channel);
@@ -298,16 +299,21 @@ impl Work {
         now: Instant,
         metrics: &Metrics,
     ) {
-        if let Err(error) = channel.conclude(result) {
+        let concluded = channel.conclude(result);
+        self.claim.rows.consume(done, now, |latency| metrics.latency(latency));
+        if done > 0 {
+            // Also of what came before a failure, so that it does not depend on where the chunks are cut.
+            let endpoint = channel.num_endpoints() > self.endpoints;
+            self.noticed = Noticed { partial: shared.has_new_words(channel), endpoint };
+        }
+        if let Err(error) = concluded {
             self.outcome = Err(error);
             return;
         }
-        self.claim.rows.consume(done, now, |latency| metrics.latency(latency));
-        if done > 0 {
-            match shared.look(channel) {
-                Ok(noticed) => self.noticed = noticed,
-                Err(error) => log::warn!("nothing is told of a turn: {}", error.chain()),
-            }
+        if self.outcome.is_err() && self.batched && self.claim.rows.frames() > 0 {
+            // An end point has left rows that were pulled in front of a failure: they come first, then the
+            // source is asked again.
+            (self.outcome, self.more) = (Ok(false), true);
         }
         let last = self.claim.rows.frames() == 0 && shared.queue.ends(self.more);
         if self.outcome.is_ok() && last {

@@ -348,10 +348,16 @@ impl SharedChannel {
         }
     }
 
-    /// What a listener would be told of the channel at this turn of the scheduler's.
-    pub(super) fn look(&self, channel: &Channel) -> Result<Noticed> {
-        let Some(listener) = self.ear.lock().listener.clone() else { return Ok(Noticed::default()) };
-        Noticed::look(channel, &*listener, &mut self.known.lock())
+    /// Whether a listener is to be told that the words are others than they were, after a search.
+    pub(super) fn has_new_words(&self, channel: &Channel) -> bool {
+        let listener = self.ear.lock().listener.clone();
+        if !listener.is_some_and(|listener| listener.wants_partial()) {
+            return false;
+        }
+        self.known.lock().words(channel).unwrap_or_else(|error| {
+            log::warn!("the words of a turn are not told: {}", error.chain());
+            false
+        })
     }
 
     /// Tells what was noticed, and how the utterance has ended if it has.

@@ -36,6 +36,8 @@ pub enum koshi_endpoint_action {
     /// The push stops behind the frame of the end point and answers KOSHI_OK_PARTIAL if rows are left:
     /// lattice and best path are then those up to the end point. The next push goes on behind it, or
     /// koshi_channel_begin begins anew with the rows that are left.
+    /// Rows that are queued (koshi_channel_submit) are searched on when the listener's endpoint has returned;
+    /// a begin forgets them, so where none may be lost take KOSHI_ENDPOINT_SEGMENT.
     KOSHI_ENDPOINT_STOP = 1,
     /// The utterance is closed there as a segment whose results koshi_channel_segment gives, and the
     /// next frame begins a new one, in the same push; no frame is lost. What is asked of the channel is

@@ -24,9 +24,10 @@ pub struct koshi_channel_listener {
     pub struct_size: u32,
     /// Must be 0.
     pub reserved: u32,
-    /// The words of koshi_channel_partial are others than they were.
+    /// The words of koshi_channel_partial are others than they were; a new segment begins with none.
     pub partial: Option<unsafe extern "C" fn(user_data: *mut c_void, channel: *mut koshi_channel)>,
-    /// An end point was found.
+    /// An end point was found. Rows behind one that stops a push or closes a segment are not searched yet;
+    /// of a closed segment the last words are not told as a partial, koshi_channel_segment has them.
     pub endpoint: Option<unsafe extern "C" fn(user_data: *mut c_void, channel: *mut koshi_channel)>,
     /// All rows are searched and the channel is finished.
     pub finished: Option<unsafe extern "C" fn(user_data: *mut c_void, channel: *mut koshi_channel)>,

@@ -39,9 +39,10 @@ pub unsafe extern "C" fn koshi_channel_submit(
 /// num_frames_ready is asked after each such call and after each batch that the channel was in, and at
 /// koshi_channel_finish. Frame numbers count from begin. Callbacks run on the decoder's thread; calls on
 /// the channel wait meanwhile, or answer KOSHI_E_BUSY where they come from the callback itself. A callback
-/// that fails ends the utterance with KOSHI_E_CALLBACK, a decodable that another call uses with KOSHI_E_BUSY,
-/// one that was freed before the utterance was finished, cancelled or begun anew with KOSHI_E_HANDLE; its
-/// data is dropped when the utterance has ended. Otherwise as koshi_channel_submit.
+/// that fails ends the utterance with KOSHI_E_CALLBACK behind the frames before it (where an end point has
+/// stopped in front of some of those, it is asked once more), a decodable that another call uses with
+/// KOSHI_E_BUSY, one that was freed before the utterance was finished, cancelled or begun anew with
+/// KOSHI_E_HANDLE; its data is dropped when the utterance has ended. Otherwise as koshi_channel_submit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_channel_submit_decodable(
     channel: *mut koshi_channel,

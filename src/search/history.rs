@@ -401,11 +401,13 @@ impl History {
         room: &mut Room,
     ) -> Result<(LatticePiece, bool)> {
         let no_frames = self.no_frames();
-        let (piece, reached_final) = self.with_whole_trace(graph, config, use_final, room, |trace, bias, ends| {
-            Ok((trace.last_piece(graph, bias, from, ends, config.lattice_beam)?, ends.reached_final))
-        })?;
+        let (mut piece, reached_final) =
+            self.with_whole_trace(graph, config, use_final, room, |trace, bias, ends| {
+                Ok((trace.last_piece(graph, bias, from, ends, config.lattice_beam)?, ends.reached_final))
+            })?;
         if use_final && no_frames && !reached_final {
-            return Ok((LatticePiece::default(), false));
+            // Then there is no lattice.
+            piece.exits = Default::default();
         }
         Ok((piece, reached_final))
     }

@@ -4,6 +4,7 @@
 pub mod biased;
 pub mod c;
 pub mod graph;
+pub mod random_endpoints;
 pub mod random_search;
 pub mod reference;
 pub mod soft;
