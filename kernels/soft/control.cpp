@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <sstream>
 
 #include "soft.h"
@@ -81,10 +82,14 @@ bool configure(const char *text) {
 }
 
 int injected(const char *function) {
+    const bool is_call = strcmp(function, "kernel") != 0;
+    stats.calls += is_call;
     int code = 0;
     for (Fault &fault : settings.faults) {
-        if (fault.function != function || fault.calls_left == 0 || --fault.calls_left > 0) continue;
+        const bool meant = fault.function == function || (is_call && fault.function == "any");
+        if (!meant || fault.calls_left == 0 || --fault.calls_left > 0) continue;
         if (code == 0) code = fault.code;
+        if (is_call) report = std::string(function) + " failed as asked";
     }
     return code;
 }

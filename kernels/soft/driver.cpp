@@ -89,11 +89,11 @@ const char *soft_report() {
     return kept.c_str();
 }
 
-// launches, blocks, switches, work, span.
-void soft_stats(uint64_t out[5]) {
+// launches, blocks, switches, work, span, calls, objects.
+void soft_stats(uint64_t out[7]) {
     const std::lock_guard<std::mutex> hold(lock);
-    const uint64_t all[5] = {stats.launches, stats.blocks, stats.switches, stats.work, stats.span};
-    memcpy(out, all, sizeof all);
+    static_assert(sizeof stats == 7 * sizeof(uint64_t), "seven numbers");
+    memcpy(out, &stats, sizeof stats);
 }
 
 // What kernels asked of device memory (loads, their bytes, stores, theirs, atomics), the same of shared memory, barriers
@@ -111,7 +111,7 @@ size_t soft_thread_steps(uint64_t *out, size_t capacity) {
     return thread_steps.size();
 }
 
-// Bytes of device memory that are taken.
+// Bytes of device memory that are taken; of device -2, page-locked memory of the host.
 size_t soft_memory_used(int device) {
     const std::lock_guard<std::mutex> hold(lock);
     return memory::used(device);
@@ -226,6 +226,7 @@ int cuDevicePrimaryCtxRetain(void **context, int device) {
     if (device < 0 || device >= settings.devices) return INVALID_DEVICE;
     Context &made = context_of(device);
     made.retained++;
+    stats.objects++;
     *context = &made;
     return SUCCESS;
 }
@@ -235,6 +236,7 @@ int cuDevicePrimaryCtxRelease_v2(int device) {
     if (device < 0 || device >= settings.devices) return INVALID_DEVICE;
     Context &context = context_of(device);
     if (context.retained == 0) return INVALID_CONTEXT;
+    stats.objects--;
     if (--context.retained == 0) drain(context);
     return SUCCESS;
 }

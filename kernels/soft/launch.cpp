@@ -98,6 +98,7 @@ int load(const void *image, Module *&made) {
     }
     made = new Module{found, {}};
     modules.insert(made);
+    stats.objects++;
     return SUCCESS;
 }
 
@@ -132,6 +133,7 @@ int cuModuleUnload(void *handle) {
     if (!modules.erase(module)) return INVALID_HANDLE;
     for (const auto &[name, function] : module->functions) functions.erase(function.get());
     delete module;
+    stats.objects--;
     return SUCCESS;
 }
 

@@ -87,6 +87,10 @@ struct Stats {
     // Basic blocks run by the kernels of the build `steps`: by all threads together, and along the
     // longest way through the last launch, where between two barriers the slowest thread counts.
     uint64_t work, span;
+    // Calls of the driver that can be made to fail.
+    uint64_t calls;
+    // Streams, events, modules and retained contexts that there are now.
+    uint64_t objects;
 };
 extern Stats stats;
 // Basic blocks run by each thread of the last launch, block after block.

@@ -97,6 +97,7 @@ int cuStreamCreate(void **stream, unsigned flags) {
     if (flags > 1) return INVALID_VALUE;
     here->streams.push_back(new Stream{here, flags == 0, {}});
     *stream = here->streams.back();
+    stats.objects++;
     return SUCCESS;
 }
 
@@ -106,6 +107,7 @@ int cuStreamCreateWithPriority(void **stream, unsigned flags, int) {
     if (flags > 1) return INVALID_VALUE;
     here->streams.push_back(new Stream{here, flags == 0, {}});
     *stream = here->streams.back();
+    stats.objects++;
     return SUCCESS;
 }
 
@@ -119,6 +121,7 @@ int cuStreamDestroy_v2(void *handle) {
         if (event->stream == stream) event->stream = nullptr;
     }
     delete stream;
+    stats.objects--;
     return SUCCESS;
 }
 
@@ -159,12 +162,15 @@ int cuEventCreate(void **made, unsigned flags) {
     event->timed = !(flags & 2);
     *made = event.get();
     events[event.get()] = event;
+    stats.objects++;
     return SUCCESS;
 }
 
 int cuEventDestroy_v2(void *handle) {
     INITIALIZED_CALL(cuEventDestroy_v2);
-    return events.erase(static_cast<Event *>(handle)) ? SUCCESS : INVALID_HANDLE;
+    const bool known = events.erase(static_cast<Event *>(handle)) > 0;
+    stats.objects -= known;
+    return known ? SUCCESS : INVALID_HANDLE;
 }
 
 int cuEventRecord(void *handle, void *stream_handle) {

@@ -29,6 +29,10 @@ pub struct Stats {
     pub switches: u64,
     pub work: u64,
     pub span: u64,
+    /// Calls of the driver so far, of those that can be made to fail.
+    pub calls: u64,
+    /// Streams, events, modules and retained contexts that there are now.
+    pub objects: u64,
 }
 
 /// What kernels asked of a memory; counted only with `kernels=traffic`.
@@ -123,11 +127,11 @@ impl Soft {
     }
 
     pub fn stats(&self) -> Stats {
-        let mut all = [0; 5];
-        // SAFETY: writes five numbers.
+        let mut all = [0; 7];
+        // SAFETY: writes seven numbers.
         unsafe { (self.stats)(all.as_mut_ptr()) };
-        let [launches, blocks, switches, work, span] = all;
-        Stats { launches, blocks, switches, work, span }
+        let [launches, blocks, switches, work, span, calls, objects] = all;
+        Stats { launches, blocks, switches, work, span, calls, objects }
     }
 
     pub fn traffic(&self) -> Traffic {
@@ -157,6 +161,12 @@ impl Soft {
     pub fn memory_used(&self, device: usize) -> usize {
         // SAFETY: takes a number.
         unsafe { (self.memory_used)(device as c_int) }
+    }
+
+    /// Bytes of the host's page-locked memory that are taken.
+    pub fn pinned_used(&self) -> usize {
+        // SAFETY: takes a number.
+        unsafe { (self.memory_used)(-2) }
     }
 }
 
