@@ -227,3 +227,19 @@ fn sanitizers_and_the_race_detector_have_nothing_to_report() {
         variables.clear();
     }
 }
+
+/// A time that outgrew the lane leaves nothing behind in it: a smaller closure over the same states, at higher costs, follows.
+#[test]
+fn a_small_closure_behind_one_that_did_not_fit() {
+    let leaves = ROOM + 500;
+    let first_leaf = 3;
+    let mut states = vec![(f32::INFINITY, vec![arc(1, 1, 0.0, 1)])];
+    states.push((f32::INFINITY, (0..leaves).map(|at| arc(0, 0, (at % 977) as f32 / 977.0, first_leaf + at)).collect()));
+    states.push((f32::INFINITY, (0..leaves).step_by(10).map(|at| arc(0, 0, 4.0, first_leaf + at)).collect()));
+    states.extend((0..leaves).map(|at| (0.5, if at % 500 == 0 { vec![arc(2, 2, 0.0, 2)] } else { vec![] })));
+    let search = small(5_000, 5_000);
+    let rows = [0.0, -50.0, -50.0, 0.0, -50.0, 0.0];
+    let source = source(Some(0), states);
+    let (found, on_host) = compare(&source, search, Matrix::dense(&rows, 2), true, "behind a large closure");
+    assert!(found.failed.is_none() && on_host == 1 && found.stats.frames == 3, "{on_host} {found:?}");
+}

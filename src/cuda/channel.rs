@@ -104,7 +104,7 @@ impl CudaChannel {
     pub(super) fn choose_emitters(&mut self) {
         self.emitters.clear();
         for (place, (state, cost)) in self.history.last_tokens().enumerate() {
-            if cost <= self.cutoff && cost < f32::INFINITY {
+            if cost <= self.cutoff {
                 self.emitters.extend_from_slice(&[state & !HAS_EPSILONS, cost.to_bits(), place as u32]);
             }
         }
