@@ -18,6 +18,8 @@ pub(super) trait Biasing: Copy {
     fn step(self, from: Self::State, arc: u32, weight: f32) -> (Self::State, f32);
     /// The first `len` bias states of a list, which is empty if there are none.
     fn states(list: &[u32], len: usize) -> &[Self::State];
+    /// The bias state at a place of such a list.
+    fn state(list: &[u32], at: usize) -> Self::State;
     /// Their number, for a list to keep them in.
     fn number(state: Self::State) -> Option<u32>;
     /// The key of a token.
@@ -45,6 +47,9 @@ impl Biasing for Plain {
         const MANY: &[()] = &[(); usize::MAX];
         &MANY[..len]
     }
+
+    #[inline(always)]
+    fn state(_list: &[u32], _at: usize) {}
 
     #[inline(always)]
     fn number(_state: ()) -> Option<u32> {
@@ -83,6 +88,11 @@ impl Biasing for Biased<'_> {
     #[inline(always)]
     fn states(list: &[u32], len: usize) -> &[u32] {
         &list[..len]
+    }
+
+    #[inline(always)]
+    fn state(list: &[u32], at: usize) -> u32 {
+        list[at]
     }
 
     #[inline(always)]

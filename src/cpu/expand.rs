@@ -155,7 +155,7 @@ fn expand_all<C: Column, B: Biasing>(
     let mut n = 0usize;
     let mut capacity = out.capacity::<B>();
     let count = emitters.len();
-    for (at, &from) in B::states(&emitters.bias, count).iter().enumerate() {
+    for at in 0..count {
         if let Some(&ahead) = emitters.states.get(at + PREFETCH) {
             prefetch(words, ahead);
         }
@@ -167,6 +167,7 @@ fn expand_all<C: Column, B: Biasing>(
         }
         arcs += header.n_emit as u64;
         let (alpha, token) = (emitters.costs[at], emitters.tokens[at]);
+        let from = B::state(&emitters.bias, at);
         let bound = (best + next_beam).min(f32::MAX);
 
         let end = header.body + 2 * header.n_emit + Header::column_words(header.n_emit, size_of::<C>() == 4);

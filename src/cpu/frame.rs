@@ -221,7 +221,7 @@ fn close<B: Biasing>(
         let at = first_token + token as usize;
         let state = graph.state(window.states[at] & !HAS_EPSILONS);
         let alpha = window.tokens[at].alpha;
-        let from = B::states(&window.bias, at + 1)[at];
+        let from = B::state(&window.bias, at);
         if B::ON {
             try_reserve(&mut window.bias, state.eps_weights.len(), "tokens")?;
         }
