@@ -11,8 +11,10 @@ use common::graph::{Rng, arc, source};
 use koshi::Error;
 use koshi::decoder::{BackendChoice, Channel, Decoder, DecoderConfig};
 use koshi::graph::{Columns, Graph, GraphArc};
-use koshi::lattice::RawLattice;
-use koshi::search::{CommitConfig, CommittedLattice, Phrase, Rows, SearchConfig};
+use koshi::lattice::{Lattice, RawLattice};
+use koshi::search::{
+    CommitConfig, CommittedLattice, EndpointAction, EndpointConfig, EndpointRule, Phrase, Rows, SearchConfig, Silence,
+};
 use strung::{scores, speech, strung};
 
 fn typical() -> SearchConfig {
@@ -33,6 +35,11 @@ fn joined(pieces: &[RawLattice]) -> RawLattice {
     let (last, before) = pieces.split_last().unwrap();
     for piece in before {
         append(&mut whole, piece);
+        // Before the first list came nothing was biased.
+        if !last.bias.is_empty() {
+            whole.bias.arcs.resize(whole.arcs.len(), 0.0);
+            whole.bias.finals.resize(whole.finals.len(), 0.0);
+        }
         // The state where it ends is the first of the next piece.
         assert_eq!(piece.finals.iter().filter(|weight| !weight.is_absent()).count(), 1);
         assert!(!piece.finals.last().unwrap().is_absent() && piece.arcs_of(piece.num_states() as u32 - 1).is_empty());
@@ -61,29 +68,42 @@ fn append(whole: &mut RawLattice, piece: &RawLattice) {
 
 #[test]
 fn without_forced_commits_pieces_and_rest_are_the_whole_lattice() {
-    pieces_and_rest(&[]);
+    pieces_and_rest(&[(0, &[])]);
 }
+
+/// The lists of an utterance, each with the frame from which on it holds.
+type Lists<'a> = [(usize, &'a [Phrase<'a>])];
 
 #[test]
 fn so_they_are_with_phrases() {
     // "the", "conference has", "press one"
     let list = [(&[487][..], 3.0), (&[97, 205], 6.0), (&[382, 338], -2.0)];
-    pieces_and_rest(&list.map(|(labels, bonus)| Phrase { labels, bonus }));
+    pieces_and_rest(&[(0, &list.map(|(labels, bonus)| Phrase { labels, bonus }))]);
 }
 
-fn pieces_and_rest(phrases: &[Phrase<'_>]) {
+#[test]
+fn so_they_are_with_lists_that_change_on_the_way() {
+    let [the, has] = [(&[487][..], 3.0), (&[97, 205], 6.0)].map(|(labels, bonus)| Phrase { labels, bonus });
+    pieces_and_rest(&[(0, &[]), (700, &[the]), (1050, &[has, the]), (1750, &[]), (2310, &[has])]);
+}
+
+fn pieces_and_rest(lists: &Lists<'_>) {
     let (all, dim) = scores();
     let data = strung(&all, dim, 3000);
     let decoder = speech(typical());
     let (mut whole, mut cut) = (decoder.new_channel().unwrap(), decoder.new_channel().unwrap());
     cut.set_commit(commit(1 << 40)).unwrap();
-    whole.set_bias(phrases).unwrap();
-    cut.set_bias(phrases).unwrap();
+    whole.set_bias(lists[0].1).unwrap();
+    cut.set_bias(lists[0].1).unwrap();
     whole.begin().unwrap();
     cut.begin().unwrap();
     let mut pieces = Vec::new();
     let (mut stable, mut committed) = (0, 0);
     for (at, part) in data.chunks(70 * dim).enumerate() {
+        for (_, list) in lists[1..].iter().filter(|(frame, _)| *frame == 70 * at) {
+            whole.set_bias(list).unwrap();
+            cut.set_bias(list).unwrap();
+        }
         whole.push(Rows::dense(part, dim).unwrap()).unwrap();
         cut.push(Rows::dense(part, dim).unwrap()).unwrap();
         if at % 3 == 0 {
@@ -96,6 +116,15 @@ fn pieces_and_rest(phrases: &[Phrase<'_>]) {
             (stable, committed) = (our_stable, cut.committed_frames());
             let skipped = theirs.ilabels.len() - ours.ilabels.len();
             assert_eq!((skipped as u64, &theirs.ilabels[skipped..]), (committed, &ours.ilabels[..]));
+            for from in [1, 1 + stable / 2, 1 + stable, ours.olabels.len() + 1] {
+                let ((theirs, _), (ours, _)) = (whole.partial_from(from).unwrap(), cut.partial_from(from).unwrap());
+                assert_eq!((&theirs.olabels, &theirs.frames), (&ours.olabels, &ours.frames), "from {from}");
+                assert_eq!(ours.olabels.first(), cut.partial().unwrap().0.olabels.get(from));
+                // Frames before the next word are left out, and those that are committed.
+                let rest = whole.num_frames() - committed.max(ours.frames.first().map_or(0, |&at| u64::from(at)));
+                let wanted = if ours.frames.is_empty() { 0 } else { rest as usize };
+                assert_eq!((ours.ilabels.len(), theirs.ilabels.ends_with(&ours.ilabels)), (wanted, true));
+            }
         }
         if at % 5 == 0 {
             pieces.extend(all_committed(&mut cut));
@@ -118,7 +147,7 @@ fn pieces_and_rest(phrases: &[Phrase<'_>]) {
         assert_eq!(first, stats.committed_frames);
         let rest = cut.lattice(use_final).unwrap();
         rest.validate().unwrap();
-        assert_eq!(rest.bias.is_empty(), phrases.is_empty());
+        assert_eq!(rest.bias.is_empty(), lists.iter().all(|(_, list)| list.is_empty()));
         lattices.push(rest);
         // Bit for bit: states and arcs are in the canonical order.
         assert!(joined(&lattices) == whole.lattice(use_final).unwrap());
@@ -137,11 +166,18 @@ struct Outcome {
     committed: u64,
 }
 
-fn outcome(channel: &mut Channel, data: &[f32], dim: usize, config: Option<CommitConfig>, chunk: usize) -> Outcome {
-    channel.set_commit(config).unwrap();
+fn outcome(channel: &mut Channel, data: &[f32], dim: usize, lists: &Lists<'_>, chunk: usize) -> Outcome {
+    channel.set_commit(commit(256)).unwrap();
+    channel.set_bias(lists[0].1).unwrap();
     channel.begin().unwrap();
-    for part in data.chunks(chunk * dim) {
-        channel.push(Rows::dense(part, dim).unwrap()).unwrap();
+    let ends = lists[1..].iter().map(|(frame, _)| frame * dim).chain([data.len()]);
+    for ((from, list), end) in lists.iter().zip(ends) {
+        if *from > 0 {
+            channel.set_bias(list).unwrap();
+        }
+        for part in data[from * dim..end].chunks(chunk * dim) {
+            channel.push(Rows::dense(part, dim).unwrap()).unwrap();
+        }
     }
     let rest = [true, false].map(|use_final| channel.lattice(use_final).unwrap());
     rest.iter().for_each(|lattice| lattice.validate().unwrap());
@@ -182,7 +218,7 @@ fn apart(seed: u64, frames: usize) -> (Arc<Graph>, Vec<f32>, usize, SearchConfig
     (graph, rows.iter().copied().cycle().take(frames * dim).collect(), dim, search)
 }
 
-fn forced_runs(backend: BackendChoice, phrases: &[Phrase<'_>], graphs: u64, frames: usize) {
+fn forced_runs(backend: BackendChoice, lists: &Lists<'_>, graphs: u64, frames: usize) {
     let mut forced = 0;
     for seed in 0..graphs {
         let (graph, data, dim, search) = apart(seed, frames);
@@ -190,16 +226,13 @@ fn forced_runs(backend: BackendChoice, phrases: &[Phrase<'_>], graphs: u64, fram
         let cpu = DecoderConfig { backend: BackendChoice::Cpu, ..config };
         let mut plain = Decoder::new(Arc::clone(&graph), cpu).unwrap().new_channel().unwrap();
         let mut channel = Decoder::new(Arc::clone(&graph), config).unwrap().new_channel().unwrap();
-        plain.set_bias(phrases).unwrap();
-        channel.set_bias(phrases).unwrap();
-        let expected = outcome(&mut plain, &data, dim, commit(256), 64);
+        let expected = outcome(&mut plain, &data, dim, lists, 64);
         forced += expected.forced;
         // Whatever the pushes, and whatever budget of links decides when they are pruned.
-        assert!(outcome(&mut channel, &data, dim, commit(256), 37) == expected);
+        assert!(outcome(&mut channel, &data, dim, lists, 37) == expected);
         let tight = DecoderConfig { search: SearchConfig { link_budget: 300, ..search }, ..cpu };
         let mut other = Decoder::new(Arc::clone(&graph), tight).unwrap().new_channel().unwrap();
-        other.set_bias(phrases).unwrap();
-        assert!(outcome(&mut other, &data, dim, commit(256), frames) == expected);
+        assert!(outcome(&mut other, &data, dim, lists, frames) == expected);
         check_pieces(&expected, frames);
     }
     assert!(forced > 0, "no commit was forced");
@@ -233,7 +266,7 @@ fn check_pieces(outcome: &Outcome, frames: usize) {
 
 #[test]
 fn forced_commits_depend_on_the_frames_alone() {
-    forced_runs(BackendChoice::Cpu, &[], 12, 900);
+    forced_runs(BackendChoice::Cpu, &[(0, &[])], 12, 900);
 }
 
 #[test]
@@ -241,15 +274,93 @@ fn so_do_those_with_phrases() {
     // The same for both copies of the graph.
     let list = [(&[1, 2][..], 2.0), (&[6, 7], 2.0), (&[2, 3, 4], 1.5), (&[7, 8, 9], 1.5)];
     let list = list.map(|(labels, bonus)| Phrase { labels, bonus });
-    forced_runs(BackendChoice::Cpu, &list, 6, 900);
+    forced_runs(BackendChoice::Cpu, &[(0, &list)], 6, 900);
     common::gpu();
-    forced_runs(BackendChoice::Cuda, &list, 1, 900);
+    forced_runs(BackendChoice::Cuda, &[(0, &list)], 1, 900);
+}
+
+/// On the GPU the first list takes the utterance over to the CPU, behind a commit that was forced there.
+#[test]
+fn so_do_those_with_lists_that_change_on_the_way() {
+    let list = [(&[1, 2][..], 2.0), (&[6, 7], 2.0), (&[2, 3, 4], 1.5), (&[7, 8, 9], 1.5)];
+    let list = list.map(|(labels, bonus)| Phrase { labels, bonus });
+    let lists: [(usize, &[Phrase<'_>]); 4] = [(0, &[]), (300, &list), (450, &list[..2]), (600, &[])];
+    forced_runs(BackendChoice::Cpu, &lists, 6, 900);
+    common::gpu();
+    forced_runs(BackendChoice::Cuda, &lists, 1, 900);
+}
+
+/// Segments of 300 frames, each as an utterance of its own with the same commits.
+fn segments_with_commits(backend: BackendChoice, graphs: u64, frames: usize) {
+    const LENGTH: usize = 300;
+    let mut forced = 0;
+    for seed in 0..graphs {
+        let (graph, data, dim, search) = apart(seed, frames);
+        let config = DecoderConfig { search, num_threads: 1, num_lanes: 1, backend, ..DecoderConfig::default() };
+        let decoder = Decoder::new(Arc::clone(&graph), config).unwrap();
+        let rule = EndpointRule {
+            must_contain_nonsilence: false,
+            min_trailing_silence: 0.0,
+            max_relative_cost: f32::INFINITY,
+            min_utterance_length: LENGTH as f64 * config.frame_shift,
+        };
+        let rules = EndpointConfig {
+            rules: [rule; EndpointRule::COUNT],
+            silence: Silence::Ilabels(Vec::new()),
+            action: EndpointAction::Segment,
+            segments_kept: 100,
+        };
+        decoder.set_endpoint_rules(Some(&rules)).unwrap();
+        let mut channel = decoder.new_channel().unwrap();
+        channel.set_commit(commit(256)).unwrap();
+        channel.begin().unwrap();
+        let mut pieces = Vec::new();
+        for part in data.chunks(37 * dim) {
+            channel.push(Rows::dense(part, dim).unwrap()).unwrap();
+            pieces.extend(all_committed(&mut channel));
+        }
+        assert_eq!(channel.num_segments(), (frames / LENGTH) as u64);
+        forced += channel.stats().unwrap().forced_commits;
+
+        let cpu = DecoderConfig { backend: BackendChoice::Cpu, ..config };
+        let mut alone = Decoder::new(graph, cpu).unwrap().new_channel().unwrap();
+        let mut wanted = Vec::new();
+        for (at, part) in data.chunks(LENGTH * dim).enumerate() {
+            let first = (LENGTH * at) as u32;
+            let Outcome { pieces, rest: [rest, _], .. } = outcome(&mut alone, part, dim, &[(0, &[])], 64);
+            wanted.extend(
+                pieces
+                    .into_iter()
+                    .map(|piece| CommittedLattice { first_frame: piece.first_frame + u64::from(first), ..piece }),
+            );
+            let mut path = alone.best_path(true).unwrap();
+            path.frames.iter_mut().for_each(|frame| *frame += first);
+            if at < frames / LENGTH {
+                let segment = channel.segment(at as u64).unwrap();
+                assert_eq!(*segment.best_path, path);
+                assert!(*segment.lattice == Lattice::from(rest));
+            } else {
+                assert_eq!(channel.best_path(true).unwrap(), path);
+                assert!(channel.lattice(true).unwrap() == rest);
+                assert_eq!(channel.committed_frames(), u64::from(first) + alone.committed_frames());
+            }
+        }
+        assert!(pieces == wanted);
+    }
+    assert!(forced > 0, "no commit was forced");
+}
+
+#[test]
+fn segments_have_the_commits_of_utterances_of_their_own() {
+    segments_with_commits(BackendChoice::Cpu, 6, 620);
+    common::gpu();
+    segments_with_commits(BackendChoice::Cuda, 1, 620);
 }
 
 #[test]
 fn forced_commits_are_the_same_on_the_gpu() {
     common::gpu();
-    forced_runs(BackendChoice::Cuda, &[], 1, 330);
+    forced_runs(BackendChoice::Cuda, &[(0, &[])], 1, 330);
 }
 
 #[test]

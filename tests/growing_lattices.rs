@@ -154,6 +154,44 @@ fn behind_a_commit_the_lattice_begins_anew() {
     assert!(begins.len() > 4, "{begins:?}");
 }
 
+/// All at once: commits that are forced, lists that change, other options in the middle, a row that fails.
+#[test]
+fn it_follows_whatever_happens_on_the_way() {
+    let (model, (all, dim)) = (model(), scores());
+    let has = Phrase { labels: &[97, 205], bonus: 6.0 };
+    let the = Phrase { labels: &[487], bonus: 3.0 };
+    let mut channel = decoder(BackendChoice::Cpu).new_channel().unwrap();
+    channel.set_determinize(None, &determinize_config()).unwrap();
+    channel.set_commit(Some(CommitConfig { frames: 256, lattice_frames: 0 })).unwrap();
+    channel.begin().unwrap();
+    let mut phones = None;
+    for (at, part) in strung(&all, dim, 1500).chunks(75 * dim).enumerate() {
+        match at {
+            3 => channel.set_bias(&[has]).unwrap(),
+            8 => channel.set_bias(&[the, has]).unwrap(),
+            12 => channel.set_bias(&[]).unwrap(),
+            6 | 14 => {
+                phones = if at == 6 { Some(Arc::clone(&model)) } else { None };
+                channel.set_determinize(phones.clone(), &determinize_config()).unwrap();
+            }
+            _ => {}
+        }
+        push(&mut channel, part, dim, 25);
+        if at == 19 {
+            let failed = channel.push(Rows::dense(&vec![f32::NAN; dim], dim).unwrap());
+            assert!(matches!(failed, Err(Error::Scores { .. })));
+        }
+        channel.settle().unwrap();
+        for use_final in [true, false] {
+            let raw = channel.lattice(use_final).unwrap();
+            let whole = raw.determinize(phones.as_deref(), &determinize_config()).unwrap();
+            let found = channel.compact_lattice(use_final).unwrap();
+            check(&raw.with_bias(1.0).unwrap(), &found.lattice, &whole.lattice);
+        }
+    }
+    assert!(channel.stats().unwrap().forced_commits > 0);
+}
+
 #[test]
 fn what_is_not_set_or_does_not_fit_is_refused() {
     let mut channel = decoder(BackendChoice::Cpu).new_channel().unwrap();

@@ -58,6 +58,12 @@ impl Bias {
         Ok(())
     }
 
+    /// Forgets the lists that no token from time `base` on has seen: a stream without end may have any number.
+    pub fn commit(&mut self, base: usize) {
+        let gone = self.lists.iter().skip(1).take_while(|list| list.since <= base).count();
+        self.lists.drain(..gone);
+    }
+
     /// The bias state of the token that a time 0 begins with.
     pub fn start(&self) -> u32 {
         self.lists.first().map_or(0, |list| list.first)
@@ -144,5 +150,21 @@ mod tests {
         assert_eq!(now.step(held, 2), (4, -1.0), "2 given back, 3 held");
         assert_eq!(now.step(4, 2), (4, 0.0));
         assert_eq!((bias.cost(held, 2, 2), bias.cost(held, 4, 2), bias.cost(4, 5, 3)), (-2.0, -1.0, -3.0));
+    }
+
+    #[test]
+    fn lists_before_a_commit_are_forgotten() {
+        let mut bias = Bias::default();
+        for (at, since) in [0, 10, 20].into_iter().enumerate() {
+            bias.change(list(&[1, 2], 4.0 + at as f32), since).unwrap();
+        }
+        bias.commit(9);
+        assert_eq!((bias.lists.len(), bias.held(1)), (3, 2.0), "tokens of time 9 have the first list");
+        bias.commit(10);
+        assert_eq!((bias.lists.len(), bias.held(4), bias.held(7)), (2, 2.5, 3.0), "numbers stay what they were");
+        bias.commit(1000);
+        assert_eq!((bias.lists.len(), bias.held(7)), (1, 3.0), "the last one holds on");
+        bias.change(list(&[1, 2], 8.0), 1001).unwrap();
+        assert_eq!((bias.held(7), bias.held(10)), (3.0, 4.0));
     }
 }

@@ -314,6 +314,7 @@ impl History {
         }
         stable.commit(at.0, best.commit(at.0));
         self.trace.commit(at.0, extras, beam, &mut self.boundary);
+        self.bias.commit(at.0);
         self.commits.keep(CommittedLattice { first_frame: base as u64, lattice });
         self.commits.looked = now;
         self.commits.forced += u64::from(forced);
