@@ -2749,8 +2749,8 @@ koshi_status koshi_transducer_advance(const koshi_transducer *transducer,
 // Reads one supervision of Kaldi's, binary or text, end-to-end or not, into *supervision. `path` is a file,
 // or what else Kaldi calls an rxfilename. KOSHI_E_IO; KOSHI_E_FORMAT; KOSHI_E_GRAPH for an FST that cannot
 // be one of a supervision (epsilons, labels beyond the pdfs, no final state, a start state other than 0,
-// and, unless end-to-end, paths of different length to one state); KOSHI_E_SHAPE where its frames are not
-// as many as said; KOSHI_E_NO_MEMORY.
+// and, unless end-to-end, paths of different length to one state or beyond the final ones); KOSHI_E_SHAPE
+// where its frames are not as many as said; KOSHI_E_NO_MEMORY.
 koshi_status koshi_supervision_read(const char *path, koshi_supervision **supervision, koshi_error **err);
 
 // As koshi_supervision_read, from `size` bytes at `data`, which are not needed afterwards.
@@ -2867,8 +2867,8 @@ koshi_status koshi_chain_objf(const koshi_den_graph *graph,
                               koshi_error **err);
 
 // The log-probability of all that the graph holds, summed over `num_sequences` sequences, in *logprob, and
-// `deriv_weight` times its derivative, added to `deriv` unless that is NULL. `output` and `config` are as
-// for koshi_chain_objf; of the options, only backend, device, memory, stream, num_threads,
+// `deriv_weight` (finite) times its derivative, added to `deriv` unless that is NULL. `output` and `config`
+// are as for koshi_chain_objf; of the options, only backend, device, memory, stream, num_threads,
 // leaky_hmm_coefficient, randomised_thresholds and seed matter.
 // Scores are clamped to -30 and 30, NaN counts as -30. `lengths` are the frames of each sequence, at most
 // rows / num_sequences; NULL if all have that many. Rows of frames that a sequence has not are not read, and

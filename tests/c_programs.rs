@@ -17,7 +17,7 @@ macro_rules! programs {
 }
 
 programs! {
-    bias callbacks cases config determinize endpoints errors examples header_only lifecycle log paths prompts raii
+    bias callbacks cases chain config determinize endpoints errors examples header_only lifecycle log paths prompts raii
     reproducible submit threads transducer words
 }
 

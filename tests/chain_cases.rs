@@ -22,6 +22,14 @@ over_both_chain_faces! {
     unequal_lengths_are_as_alone
     a_gpu_that_is_not_there
     derivative_weights_multiply_rows
+    the_weight_of_a_supervision
+    a_failed_batch_keeps_its_l2_term
+    the_penalty_is_drawn_once_a_call
+    supervisions_that_cannot_be_merged
+    supervisions_and_graphs_that_cannot_be_walked
+    occupancies_of_enormous_scores
+    graphs_that_end_too_soon
+    merged_values_are_sums
 }
 
 const BACKENDS: [ChainBackend; 2] = [ChainBackend::Cpu, ChainBackend::Cuda];
@@ -275,4 +283,187 @@ fn derivative_weights_multiply_rows<F: Face>(backend: ChainBackend) {
     }
     let fault = F::objf(&den, &said, &config, &scores, Some(&[1.0, f32::NAN, 1.0])).unwrap_err();
     assert_eq!(fault.status, Status::KOSHI_E_ARGUMENT);
+}
+
+/// Two sequences of two frames, with pdfs 0 and 1, joined and end-to-end.
+fn two_of_two() -> [Vec<u8>; 2] {
+    let each = "0 0 1 1 0.5;0 1 2 2;1 1 2 2 0.25;1 0 1 1;1 0.5;0";
+    let joined = "0 1 1 1 0.5;0 2 2 2;1 3 2 2;2 3 1 1 0.25;3 4 1 1;4 5 2 2;5 0.5";
+    [supervision([2, 2, 2], joined), end_to_end([2, 2, 2], &[each, each])]
+}
+
+fn with_weight(text: &[u8], weight: &str) -> Vec<u8> {
+    String::from_utf8_lossy(text).replace("<Weight> 1", &format!("<Weight> {weight}")).into_bytes()
+}
+
+fn the_weight_of_a_supervision<F: Face>(backend: ChainBackend) {
+    let den = two_pdfs::<F>();
+    let config = ChainConfig { l2_regularize: 0.25, ..config(backend) };
+    let scores = Random(11).scores(4, 2, 3.0);
+    let all = F::denominator(&den, &config, &scores, 2, None).unwrap().value;
+    for (text, end_to_end) in two_of_two().iter().zip([false, true]) {
+        let [one, half] = ["1", "0.5"].map(|weight| F::supervision(&with_weight(text, weight)).unwrap());
+        let [plain, weighted] = [&one, &half].map(|said| F::objf(&den, said, &config, &scores, None).unwrap());
+        let [said, weighed] = [&one, &half].map(|said| F::numerator(said, &scores).unwrap());
+        let expected = if end_to_end { said.value } else { 0.5 * said.value };
+        assert!((weighed.value - expected).abs() < 1e-9, "{} {expected}", weighed.value);
+        assert!((weighted.value - (expected - 0.5 * all)).abs() < 1e-5, "{} {expected} {all}", weighted.value);
+        assert_eq!((weighted.weight, weighted.l2_term), (2.0, 0.5 * plain.l2_term));
+        let halved = |values: &[f32]| -> Vec<f32> { values.iter().map(|value| 0.5 * value).collect() };
+        assert_eq!(weighted.deriv, halved(&plain.deriv));
+        assert_eq!(weighted.xent, halved(&plain.xent));
+        assert_eq!(weighed.deriv, halved(&said.deriv));
+    }
+}
+
+/// But for an end-to-end numerator, as in Kaldi. The penalty is gone in either.
+fn a_failed_batch_keeps_its_l2_term<F: Face>(backend: ChainBackend) {
+    let den = two_pdfs::<F>();
+    let config = ChainConfig { l2_regularize: 0.25, out_of_range_regularize: 0.5, ..config(backend) };
+    let scores = Scores::dense(&[f32::NAN, 1.0, -2.0, 40.0, 0.5, -3.0, 2.0, 1.0], 2);
+    for (text, end_to_end) in two_of_two().iter().zip([false, true]) {
+        let said = F::supervision(&with_weight(text, "0.5")).unwrap();
+        let found = F::objf(&den, &said, &config, &scores, None).unwrap();
+        assert!(!found.ok && found.value == -20.0 && found.weight == 2.0, "{found:?}");
+        let scale = if end_to_end { 0.0 } else { -0.5 * 0.25 };
+        let finite = scores.data.iter().map(|score| if score.is_nan() { 0.0 } else { *score });
+        assert_eq!(found.deriv, finite.clone().map(|score| scale * score).collect::<Vec<f32>>());
+        assert!(found.xent.iter().all(|value| *value == 0.0));
+        let squares: f64 = finite.map(|score| f64::from(score * score)).sum();
+        assert!((found.l2_term - 0.5 * f64::from(scale) * squares).abs() < 1e-6, "{}", found.l2_term);
+    }
+}
+
+fn the_penalty_is_drawn_once_a_call<F: Face>(backend: ChainBackend) {
+    let den = two_pdfs::<F>();
+    let said = F::supervision(&two_of_two()[0]).unwrap();
+    let scores = Scores::dense(&[40.0, 1.0, -40.0, 2.0, 3.0, 40.0, 4.0, -40.0], 2);
+    let deriv = |config: &ChainConfig| F::objf(&den, &said, config, &scores, None).unwrap().deriv;
+    let [none, twice] =
+        [0.0, 1.0].map(|scale| deriv(&ChainConfig { out_of_range_regularize: scale, ..config(backend) }));
+    assert_ne!(none, twice);
+    let drawn = ChainConfig { out_of_range_regularize: 0.5, randomised_penalty: true, ..config(backend) };
+    let draws: Vec<bool> = (0..32)
+        .map(|seed| {
+            let found = deriv(&ChainConfig { seed, ..drawn });
+            assert!(found == none || found == twice, "seed {seed}: {found:?}");
+            assert_eq!(found, deriv(&ChainConfig { seed, ..drawn }), "the same number draws the same");
+            found == twice
+        })
+        .collect();
+    assert!(draws.contains(&true) && draws.contains(&false), "{draws:?}");
+}
+
+fn supervisions_that_cannot_be_merged<F: Face>(_: ChainBackend) {
+    let read = |text: &[u8]| F::supervision(text).unwrap();
+    let [joined, loops] = two_of_two();
+    let refused = |one: &[u8], other: &[u8]| F::merge(&[&read(one), &read(other)]).err().unwrap();
+    for text in [&joined, &loops] {
+        assert!(F::merge(&[&read(text), &read(text)]).is_ok());
+        let fault = refused(text, &with_weight(text, "0.5"));
+        assert!(fault.status == Status::KOSHI_E_SHAPE && fault.message.contains("weight"), "{}", fault.message);
+    }
+    assert_eq!(refused(&joined, &loops).status, Status::KOSHI_E_SHAPE);
+    assert_eq!(refused(&loops, &joined).status, Status::KOSHI_E_SHAPE);
+    let short = "0 1 1 1;1 2 2 2;2";
+    let frames = refused(&supervision([2, 1, 2], short), &supervision([1, 2, 2], short));
+    assert!(frames.status == Status::KOSHI_E_SHAPE && frames.message.contains("frames"), "{}", frames.message);
+    let frames = refused(&loops, &end_to_end([2, 3, 2], &["0 0 1 1;0"; 2]));
+    assert!(frames.status == Status::KOSHI_E_SHAPE && frames.message.contains("frames per"), "{}", frames.message);
+    let pdfs = refused(&supervision([1, 2, 2], short), &supervision([1, 2, 3], short));
+    assert!(pdfs.status == Status::KOSHI_E_SHAPE && pdfs.message.contains("pdfs"), "{}", pdfs.message);
+    // Kaldi looks at the alignments of all but the first.
+    let aligned = |text: &[u8]| {
+        String::from_utf8_lossy(text).replace("</Supervision>", "<AlignmentPdfs> [ 0 1 ]\n</Supervision>").into_bytes()
+    };
+    assert_eq!(refused(&joined, &aligned(&joined)).status, Status::KOSHI_E_UNSUPPORTED);
+    assert!(F::merge(&[&read(&loops), &read(&aligned(&loops))]).is_ok());
+    assert!(F::merge(&[&read(&aligned(&joined))]).is_ok(), "one alone stays as it is");
+    assert_eq!(F::merge(&[]).err().unwrap().status, Status::KOSHI_E_ARGUMENT);
+}
+
+fn supervisions_and_graphs_that_cannot_be_walked<F: Face>(_: ChainBackend) {
+    for fst in [
+        "0 1 1 1;1 2 1 1;1",         // arcs behind the last frame, for which there is no row
+        "0 1 1 1;1 2 1 1;1;2",       // final states of two times
+        "0 1 1 1;1 1 1 1;1",         // a cycle
+        "0 1 1 1;0 2 1 1;1 2 1 1;2", // a state of two times
+        "0 1 1 1;2 1 1 1;1",         // a state that is not reached
+        "0 1 1 1;1 Infinity",        // nothing final
+    ] {
+        let fault = F::supervision(&supervision([1, 1, 2], fst)).err().unwrap_or_else(|| panic!("{fst} was read"));
+        assert_eq!(fault.status, Status::KOSHI_E_GRAPH, "{fst}: {}", fault.message);
+    }
+    // What leaves a state: more than 0, less than 100, final weights included.
+    let out_of = |probs: &[f32], final_cost: f32| {
+        let mut source = graph(vec![probs.iter().map(|&prob| arc(0, prob, 0)).collect()]);
+        source.states[0].0 = final_cost;
+        F::den(&bytes(&source), 1).map(|_| ()).map_err(|fault| fault.status)
+    };
+    assert_eq!(out_of(&[99.0], f32::INFINITY), Ok(()));
+    assert_eq!(out_of(&[50.0, 51.0], f32::INFINITY), Err(Status::KOSHI_E_GRAPH));
+    assert_eq!(out_of(&[99.0], -2f32.ln()), Err(Status::KOSHI_E_GRAPH));
+    assert_eq!(out_of(&[], f32::INFINITY), Err(Status::KOSHI_E_GRAPH));
+    assert_eq!(out_of(&[], 0.0), Ok(()));
+}
+
+/// Sums of such scores round by more than 1: no occupancy may then be more than 1, let alone infinite.
+fn occupancies_of_enormous_scores<F: Face>(backend: ChainBackend) {
+    let den = two_pdfs::<F>();
+    for text in two_of_two() {
+        let said = F::supervision(&text).unwrap();
+        for seed in 0..20 {
+            for size in [1e18, 1e30, f32::MAX] {
+                let scores = Random(seed).scores(4, 2, size);
+                let found = F::numerator(&said, &scores).unwrap();
+                assert!(found.deriv.iter().all(|value| (0.0..=2.0).contains(value)), "{found:?}");
+                let config = ChainConfig { out_of_range_regularize: 0.0, ..config(backend) };
+                let found = F::objf(&den, &said, &config, &scores, None).unwrap();
+                assert!(found.is_finite() && found.deriv.iter().all(|value| value.abs() <= 2.0), "{found:?}");
+            }
+        }
+    }
+}
+
+/// No path of the graph has more than two arcs, and nothing leaks: longer sequences count as -10 a frame and get no
+/// derivative, whatever became of the numbers behind the frame where all was lost. Others of the batch do.
+fn graphs_that_end_too_soon<F: Face>(backend: ChainBackend) {
+    let mut source = graph(vec![vec![arc(0, 1.0, 1)], vec![arc(1, 1.0, 2)], vec![]]);
+    source.states[2].0 = 0.0;
+    let den = F::den(&bytes(&source), 2).unwrap();
+    let config = ChainConfig { leaky_hmm_coefficient: 0.0, ..config(backend) };
+    for frames in 3..=7 {
+        let scores = Random(frames as u64).scores(2 * frames, 2, 3.0);
+        let found = F::denominator(&den, &config, &scores, 2, None).unwrap();
+        assert!(!found.ok && found.value == -20.0 * frames as f64, "{found:?}");
+        assert!(found.deriv.iter().all(|value| *value == 0.0), "{found:?}");
+        let short = F::denominator(&den, &config, &scores, 2, Some(&[2, 0])).unwrap();
+        let found = F::denominator(&den, &config, &scores, 2, Some(&[2, frames as u32])).unwrap();
+        assert!(short.ok && !found.ok && found.is_finite());
+        // By hand: 1 of 3 starts has two arcs, and all of the third part of the other has no frame.
+        let expected = f64::from(scores.data[0]) + f64::from(scores.data[5]) + (1f64 / 3.0).ln();
+        assert!((short.value - expected).abs() < 1e-5, "{} {expected}", short.value);
+        assert!((found.value - (expected - 10.0 * frames as f64)).abs() < 1e-5, "{} {expected}", found.value);
+        assert_eq!(found.deriv, short.deriv);
+        assert!((found.deriv[0] - 1.0).abs() < 1e-5 && (found.deriv[5] - 1.0).abs() < 1e-5);
+    }
+}
+
+/// Final costs included. And where one sequence has no probability, nothing is added for the others either.
+fn merged_values_are_sums<F: Face>(_: ChainBackend) {
+    for text in two_of_two() {
+        let said = F::supervision(&text).unwrap();
+        let merged = F::merge(&[&said, &said, &said]).unwrap();
+        let scores = Random(17).scores(4, 2, 3.0);
+        let one = F::numerator(&said, &scores).unwrap();
+        let rows = |values: &[f32]| -> Vec<f32> { values.chunks(4).flat_map(|frame| frame.repeat(3)).collect() };
+        let three = Scores::dense(&rows(&scores.data), 2);
+        let found = F::numerator(&merged, &three).unwrap();
+        assert!((found.value - 3.0 * one.value).abs() < 1e-9, "{} {}", found.value, one.value);
+        assert!(found.deriv.iter().zip(rows(&one.deriv)).all(|(value, one)| (value - one).abs() < 1e-6));
+        let mut bad = three.clone();
+        bad.data[10..12].fill(f32::NAN);
+        let found = F::numerator(&merged, &bad).unwrap();
+        assert!(!found.ok && found.value == -120.0 && found.deriv.iter().all(|value| *value == 0.0), "{found:?}");
+    }
 }

@@ -60,7 +60,7 @@ fn backend(use_gpu: &str) -> Result<ChainBackend, Error> {
 fn run(config: &ChainConfig, arguments: &[String]) -> Result<(), Failure> {
     let [den, supervision, output, outputs @ ..] = arguments else { return Ok(()) };
     let supervision = Supervision::open(supervision)?;
-    let output: Matrix = read_file::<MatrixHolder>(output).map_err(|error| error.context(output.clone()))?;
+    let output: Matrix = read_file::<MatrixHolder>(output)?;
     let (rows, cols) = (output.rows(), output.cols());
     let graph = DenominatorGraph::read(den, cols)?;
     let mut matrices = Vec::new();

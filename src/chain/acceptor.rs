@@ -334,5 +334,9 @@ pub(super) fn times(fst: &Acceptor) -> Result<Vec<u32>> {
             end = Some(time);
         }
     }
+    // Rows are looked up by time: there is none for what would come behind the last frame.
+    if let Some(end) = end.filter(|&end| last > end) {
+        return Err(Error::Graph(format!("a state has time {last}, behind the final ones at {end}")));
+    }
     Ok(times)
 }

@@ -36,8 +36,8 @@ impl DenominatorGraph {
     /// written. `log_probs` takes those of each sequence.
     ///
     /// # Errors
-    /// [`Error::Shape`], [`Error::Config`], [`Error::NoMemory`]; with [`ChainBackend::Cuda`] [`Error::NoDevice`] and
-    /// [`Error::Device`].
+    /// [`Error::Shape`], [`Error::Config`], [`Error::Argument`] for a weight that is not finite, [`Error::NoMemory`];
+    /// with [`ChainBackend::Cuda`] [`Error::NoDevice`] and [`Error::Device`].
     ///
     /// [`ChainBackend::Cuda`]: super::ChainBackend::Cuda
     pub fn forward_backward(
@@ -51,7 +51,8 @@ impl DenominatorGraph {
     ) -> Result<Denominator> {
         config.check()?;
         self.check(scores.shape(), num_sequences)?;
-        if let Some((_, matrix)) = &derivative {
+        if let Some((weight, matrix)) = &derivative {
+            check_weight(*weight)?;
             matrix.shape().check(scores.shape(), "the derivative")?;
         }
         check_lengths(lengths, num_sequences, scores.rows() / num_sequences)?;
@@ -109,7 +110,8 @@ impl DenominatorGraph {
         config.check()?;
         scores.check("network output")?;
         self.check(scores.shape(), num_sequences)?;
-        if let Some((_, matrix)) = &derivative {
+        if let Some((weight, matrix)) = &derivative {
+            check_weight(*weight)?;
             matrix.check("the derivative")?;
             matrix.shape().check(scores.shape(), "the derivative")?;
         }
@@ -205,6 +207,13 @@ fn lanes(num_sequences: usize, threads: usize) -> usize {
         2..=4 => 4,
         5..=8 => 8,
         _ => 16,
+    }
+}
+
+fn check_weight(weight: f32) -> Result<()> {
+    match weight.is_finite() {
+        true => Ok(()),
+        false => Err(Error::Argument(format!("the weight of the derivative is {weight}"))),
     }
 }
 
@@ -308,5 +317,24 @@ mod tests {
         assert!(!agree("x", 125.9, 128.0, 0.001));
         assert!(!agree("x", 1e30, 128.0, 0.001));
         assert!(agree("x", 10_003.0, 10_000.0, 0.001), "within the tolerance, however far apart");
+    }
+
+    #[test]
+    fn sums_over_a_batch_that_should_be_its_sequences() {
+        let good = Outcome { log_prob: -2.0, usable: true, product: 1.0, occupancy: 1.0 };
+        // Sequences without frames have a product, and no first frame whose occupancies could be summed.
+        let empty = Outcome { occupancy: 0.0, ..good };
+        let found = |outcomes: &[Outcome], backward: bool| {
+            summary(&mut outcomes.to_vec(), |at| usize::from(outcomes[at].occupancy != 0.0), backward)
+        };
+        let batch = [good, empty, empty, empty, empty, good];
+        assert!(found(&batch, true).ok && found(&batch, true).log_prob == -12.0);
+        let off = Outcome { product: 3.5, ..good };
+        let more = Outcome { occupancy: 3.5, ..good };
+        assert!(!found(&[good, off], true).ok && !found(&[good, more], true).ok);
+        assert!(found(&[good, off], false).ok, "nothing went backward");
+        let mut lost = [good, Outcome { usable: false, ..good }, Outcome { log_prob: f64::NAN, ..good }];
+        let all = summary(&mut lost, |_| 3, true);
+        assert!(!all.ok && all.log_prob == -2.0 - 30.0 - 30.0 && !lost[2].usable);
     }
 }

@@ -69,7 +69,7 @@ fn occupancies(
                 }
                 let through = f64::from(scores.at(row, arc.label as usize - 1)) - f64::from(arc.cost) + after;
                 beta = log_add(beta, through);
-                work.push(row, arc.label as u32 - 1, (alpha + through - total).exp())?;
+                work.push(row, arc.label as u32 - 1, alpha + through - total)?;
             }
             work.beta[state] = beta;
         }

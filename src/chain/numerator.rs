@@ -34,9 +34,11 @@ pub(super) struct Occupancy {
 }
 
 impl NumeratorWork {
-    pub fn push(&mut self, row: usize, pdf: u32, value: f64) -> Result<()> {
+    /// Takes the logarithm of an occupancy. Where scores are so large that their sums round by more than 1, it may be
+    /// above 0; an occupancy is still at most 1.
+    pub fn push(&mut self, row: usize, pdf: u32, log: f64) -> Result<()> {
         try_reserve(&mut self.occupancies, 1, WHAT)?;
-        self.occupancies.push(Occupancy { row, pdf, value: value as f32 });
+        self.occupancies.push(Occupancy { row, pdf, value: log.exp().min(1.0) as f32 });
         Ok(())
     }
 }
@@ -146,8 +148,7 @@ fn joined(
             }
             let through = score(state, arc.label) - f64::from(arc.cost) + after;
             beta = log_add(beta, through);
-            let occupancy = (alpha + through - total).exp();
-            work.push(row(times[state] as usize), arc.label as u32 - 1, occupancy)?;
+            work.push(row(times[state] as usize), arc.label as u32 - 1, alpha + through - total)?;
         }
         work.beta[state] = beta;
     }

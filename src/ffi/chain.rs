@@ -246,8 +246,8 @@ pub unsafe extern "C" fn koshi_chain_objf(
 }
 
 /// The log-probability of all that the graph holds, summed over `num_sequences` sequences, in *logprob, and
-/// `deriv_weight` times its derivative, added to `deriv` unless that is NULL. `output` and `config` are as
-/// for koshi_chain_objf; of the options, only backend, device, memory, stream, num_threads,
+/// `deriv_weight` (finite) times its derivative, added to `deriv` unless that is NULL. `output` and `config`
+/// are as for koshi_chain_objf; of the options, only backend, device, memory, stream, num_threads,
 /// leaky_hmm_coefficient, randomised_thresholds and seed matter.
 /// Scores are clamped to -30 and 30, NaN counts as -30. `lengths` are the frames of each sequence, at most
 /// rows / num_sequences; NULL if all have that many. Rows of frames that a sequence has not are not read, and

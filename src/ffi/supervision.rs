@@ -26,8 +26,8 @@ impl Opaque for koshi_supervision {
 /// Reads one supervision of Kaldi's, binary or text, end-to-end or not, into *supervision. `path` is a file,
 /// or what else Kaldi calls an rxfilename. KOSHI_E_IO; KOSHI_E_FORMAT; KOSHI_E_GRAPH for an FST that cannot
 /// be one of a supervision (epsilons, labels beyond the pdfs, no final state, a start state other than 0,
-/// and, unless end-to-end, paths of different length to one state); KOSHI_E_SHAPE where its frames are not
-/// as many as said; KOSHI_E_NO_MEMORY.
+/// and, unless end-to-end, paths of different length to one state or beyond the final ones); KOSHI_E_SHAPE
+/// where its frames are not as many as said; KOSHI_E_NO_MEMORY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_supervision_read(
     path: *const c_char,
