@@ -195,7 +195,7 @@ fn halves_with_hubs(leaves: u32) -> VecSource {
         let leaf = |at: u32| arc(0, 0, (at * 7919 % 4001) as f32 / 1000.0, foot + 2 + at);
         states.push((f32::INFINITY, (0..leaves).map(leaf).collect()));
         let back = |at: u32| {
-            if at % 3 == 0 { vec![arc(1, word + 4, 0.25, foot), arc(2, word + 5, 0.5, foot)] } else { vec![] }
+            if at.is_multiple_of(3) { vec![arc(1, word + 4, 0.25, foot), arc(2, word + 5, 0.5, foot)] } else { vec![] }
         };
         states.extend((0..leaves).map(|at| (0.5, back(at))));
     }
