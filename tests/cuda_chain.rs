@@ -225,27 +225,19 @@ fn under_the_sanitizers() {
     under_watch();
 }
 
-/// Runs a test of this file alone.
-fn alone(test: &str, variables: &[(&str, &str)]) {
-    let (ok, text) = soft::in_a_process_of_its_own(test, variables);
-    assert!(ok && text.contains("1 passed"), "{text}");
-}
-
 #[test]
 fn sanitizers_have_nothing_to_report() {
-    let variables = soft::asan_variables();
-    let variables: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    alone("under_the_sanitizers", &variables);
+    soft::pass_alone("under_the_sanitizers", &soft::asan_variables());
 }
 
 #[test]
 fn the_race_detector_has_nothing_to_report() {
-    alone("under_the_race_detector", &[]);
+    soft::pass_alone("under_the_race_detector", &[]);
 }
 
 #[test]
 fn arcs_are_spread_over_the_threads() {
-    alone("counting_steps", &[]);
+    soft::pass_alone("counting_steps", &[]);
 }
 
 /// A graph in which all arcs lead to or from one state takes hardly longer than one with as many arcs evenly spread.

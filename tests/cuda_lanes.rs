@@ -155,32 +155,24 @@ fn under_the_sanitizers() {
     push_rows_of_the_device::<Rust>();
 }
 
-/// Runs a test of this file alone.
-fn alone(test: &str, variables: &[(&str, &str)]) {
-    let (ok, text) = soft::in_a_process_of_its_own(test, variables);
-    assert!(ok && text.contains("1 passed"), "{text}");
-}
-
 #[test]
 fn sanitizers_have_nothing_to_report() {
-    let variables = soft::asan_variables();
-    let variables: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    alone("under_the_sanitizers", &variables);
+    soft::pass_alone("under_the_sanitizers", &soft::asan_variables());
 }
 
 #[test]
 fn the_race_detector_has_nothing_to_report() {
-    alone("under_the_race_detector", &[]);
+    soft::pass_alone("under_the_race_detector", &[]);
 }
 
 #[test]
 fn arcs_are_spread_over_the_threads() {
-    alone("counting_steps", &[]);
+    soft::pass_alone("counting_steps", &[]);
 }
 
 #[test]
 fn traffic_and_barriers_stay_within_bounds() {
-    alone("counting_traffic", &[]);
+    soft::pass_alone("counting_traffic", &[]);
 }
 
 /// Least capacity that does not strike on these rows.
@@ -604,7 +596,7 @@ fn no_compiler() {
 
 #[test]
 fn a_compiler_that_fails() {
-    alone("no_compiler", &[]);
+    soft::pass_alone("no_compiler", &[]);
 }
 
 /// How the work of a launch is spread: on the build that counts basic blocks.

@@ -187,6 +187,13 @@ pub fn in_a_process_of_its_own(test: &str, variables: &[(&str, &str)]) -> (bool,
     (output.status.success(), super::c::text(&output))
 }
 
+/// Runs a test of the calling file in a process of its own; it must pass there.
+pub fn pass_alone(test: &str, variables: &[(&str, String)]) {
+    let variables: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let (ok, text) = in_a_process_of_its_own(test, &variables);
+    assert!(ok && text.contains("1 passed"), "{text}");
+}
+
 /// Variables for a process in which AddressSanitizer's build of the kernels can run.
 pub fn asan_variables() -> Vec<(&'static str, String)> {
     let path = |name: &str| {
