@@ -5,10 +5,14 @@ use std::fs::File;
 use std::hint::black_box;
 use std::io::{BufReader, copy};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use flate2::read::GzDecoder;
+use koshi::decoder::{Decoder, DecoderConfig};
 use koshi::graph::{Columns, Graph};
+use koshi::search::Rows;
 
 #[path = "../tests/common/graph.rs"]
 mod graphs;
@@ -41,6 +45,36 @@ fn real(criterion: &mut Criterion) {
         let path = dir.path().join("HCLG.fst");
         copy(&mut GzDecoder::new(BufReader::new(packed)), &mut File::create(&path).unwrap()).unwrap();
         group.bench_function(name, |bench| bench.iter(|| Graph::read(&path, Columns::Labels).unwrap()));
+        let cache = dir.path().join("HCLG.koshi");
+        Graph::read(&path, Columns::Labels).unwrap().write_cache(&cache).unwrap();
+        let row = vec![-1.0; 8192];
+        let first_frame = |wait: bool| {
+            let graph = Arc::new(Graph::read(&cache, Columns::Labels).unwrap());
+            let decoder = Decoder::new(Arc::clone(&graph), DecoderConfig::default()).unwrap();
+            let mut channel = decoder.new_channel().unwrap();
+            channel.begin().unwrap();
+            channel.push(Rows::new(&row, 1, row.len(), row.len()).unwrap()).unwrap();
+            if wait {
+                graph.check_whole().unwrap();
+            }
+            channel.partial().unwrap()
+        };
+        // What follows each round, ending the check, is not timed.
+        group.bench_function(format!("{name}: cache file, to the partial result of a first frame"), |bench| {
+            bench.iter_custom(|rounds| {
+                (0..rounds)
+                    .map(|_| {
+                        let (begin, found) = (Instant::now(), first_frame(false));
+                        let took = begin.elapsed();
+                        drop(found);
+                        took
+                    })
+                    .sum()
+            })
+        });
+        group.bench_function(format!("{name}: cache file, to the end of its check"), |bench| {
+            bench.iter(|| first_frame(true))
+        });
     }
 }
 

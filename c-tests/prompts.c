@@ -209,6 +209,34 @@ static void name_of(char *name, size_t size, const char *before, const char *fil
     CHECK((size_t)snprintf(name, size, "%s%s/%s", before, folder, file) < size);
 }
 
+/* The graph from a file that is mapped: the same results, before its check has ended too. */
+static void mapped(void)
+{
+    koshi_graph *read = graph, *other = NULL;
+    koshi_decoder *decoder;
+    char file[256];
+    koshi_error *err = NULL;
+    size_t at, step = under_valgrind() ? 5 : 1;
+    name_of(file, sizeof file, "", "graph");
+    CHECK_OK(koshi_graph_check(read, &err), err);
+    CHECK_OK(koshi_graph_write_cache(read, file, &err), err);
+    graph = NULL;
+    CHECK_OK(koshi_graph_read(file, transitions, &graph, &err), err);
+    decoder = decoder_with(2, 2);
+    for (at = 0; at < num_utterances; at += step)
+        CHECK(same_bytes(copy(utterances[at].wanted), pushed(decoder, &utterances[at].scores, 50)));
+    CHECK_OK(koshi_graph_check(graph, &err), err);
+    CHECK(koshi_decoder_free(decoder) == KOSHI_OK && koshi_graph_free(graph) == KOSHI_OK);
+    graph = read;
+    CHECK_STATUS(KOSHI_E_GRAPH, koshi_graph_read(file, NULL, &other, &err), err);
+    CHECK_STATUS(KOSHI_E_HANDLE, koshi_graph_write_cache(NULL, file, &err), err);
+    CHECK_STATUS(KOSHI_E_HANDLE, koshi_graph_check(NULL, &err), err);
+    CHECK_STATUS(KOSHI_E_ARGUMENT, koshi_graph_write_cache(graph, NULL, &err), err);
+    CHECK_STATUS(KOSHI_E_ARGUMENT, koshi_graph_write_cache(graph, folder, &err), err);
+    CHECK_STATUS(KOSHI_E_IO, koshi_graph_write_cache(graph, "/no/such/folder/graph", &err), err);
+    CHECK(other == NULL && remove(file) == 0);
+}
+
 /* All utterances as one batch, their lattices and words to tables, and read back. */
 static void tables(int text)
 {
@@ -494,6 +522,7 @@ int main(void)
     read_scores();
     kaldis_words();
     same_either_way();
+    mapped();
     tables(0);
     tables(1);
     lattices();

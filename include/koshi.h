@@ -1438,13 +1438,15 @@ koshi_symbols *koshi_symbols_ref(const koshi_symbols *symbols);
 koshi_status koshi_symbols_free(koshi_symbols *symbols);
 
 // Reads an OpenFst file of type vector or const, with standard arcs, into *graph. `path` is a file, or
-// what else Kaldi calls an rxfilename ("file:offset", and "command |" where commands are allowed).
-// With `transitions` an input label is a transition-id and reads the column of its pdf; with NULL,
-// label i reads column i - 1. A file is mapped while it is read: do not shorten it meanwhile.
-// KOSHI_E_IO; KOSHI_E_FORMAT for a broken file; KOSHI_E_UNSUPPORTED for other types of FST or arc;
-// KOSHI_E_GRAPH for no start state, states or labels out of range, -inf or NaN weights, epsilon cycles
-// (states named); KOSHI_E_NO_MEMORY. No final state, unreachable parts and +inf weights are fine:
-// koshi_graph_info tells of them.
+// what else Kaldi calls an rxfilename ("file:offset", and "command |" where commands are allowed). With
+// `transitions` an input label is a transition-id and reads the column of its pdf; with NULL, label i
+// reads column i - 1. A file is mapped while it is read: do not shorten it meanwhile. KOSHI_E_IO;
+// KOSHI_E_FORMAT for a broken file; KOSHI_E_UNSUPPORTED for other types of FST or arc; KOSHI_E_GRAPH for
+// no start state, states or labels out of range, -inf or NaN weights, epsilon cycles (states named);
+// KOSHI_E_NO_MEMORY. A file of koshi_graph_write_cache is mapped as long as the graph is in use: nobody
+// may change it, only put a new file in its place; KOSHI_E_UNSUPPORTED where another version or kind of
+// machine wrote it, KOSHI_E_GRAPH where it was written with another model or table of columns. No final
+// state, unreachable parts and +inf weights are fine: koshi_graph_info tells of them.
 koshi_status koshi_graph_read(const char *path,
                               const koshi_transitions *transitions,
                               koshi_graph **graph,
@@ -1464,6 +1466,17 @@ koshi_status koshi_graph_read_mapped(const char *path,
                                      size_t num_columns,
                                      koshi_graph **graph,
                                      koshi_error **err);
+
+// Writes `graph` to `path` as it lies in memory, for koshi_graph_read with the same transition model or
+// table of columns. Such a file is mapped instead of read: it is there at once, whatever its size, and
+// processes share its memory. It is made beside `path` and takes its place when it is whole. KOSHI_E_IO;
+// KOSHI_E_ARGUMENT where `path` is there and not a file; KOSHI_E_NO_MEMORY.
+koshi_status koshi_graph_write_cache(const koshi_graph *graph, const char *path, koshi_error **err);
+
+// Waits until the file that `graph` is mapped from has been checked to its end; at once for other
+// graphs. Nobody needs to call it: koshi_channel_finish and lattices wait for that check, and pushes and
+// partial results fail once it has found a fault. KOSHI_E_FORMAT or KOSHI_E_GRAPH for a damaged file.
+koshi_status koshi_graph_check(const koshi_graph *graph, koshi_error **err);
 
 // Describes `graph` in *info of `size` bytes. The first call on a graph walks all its arcs.
 koshi_status koshi_graph_info(const koshi_graph *graph,

@@ -437,6 +437,16 @@ public:
     }
     graph share() const noexcept { return detail::shared(*this); }
 
+    // A file that read() maps: there at once, its memory shared by processes.
+    result<koshi_status> try_write_cache(const std::string &path) const
+    {
+        return try_call(koshi_graph_write_cache, get(), path.c_str());
+    }
+    void write_cache(const std::string &path) const { try_write_cache(path).value(); }
+    // Waits for the check of such a file.
+    result<koshi_status> try_check() const { return try_call(koshi_graph_check, get()); }
+    void check() const { try_check().value(); }
+
     result<koshi_graph_summary> try_info() const { return detail::filled(koshi_graph_info, *this); }
     koshi_graph_summary info() const { return try_info().value(); }
 };

@@ -4,7 +4,7 @@ mod common;
 
 use common::graph::{Rng, arc, assert_same, source};
 use koshi::Error;
-use koshi::graph::{Columns, Graph, GraphArc, HAS_EPSILONS, VecSource};
+use koshi::graph::{Columns, FinalState, Graph, GraphArc, HAS_EPSILONS, VecSource};
 
 const INF: f32 = f32::INFINITY;
 
@@ -37,7 +37,7 @@ fn a_graph_of_three_states() {
     assert_eq!((graph.ilabel(0), graph.olabel(0), graph.file_arc(0, 0)), (1, 7, 1));
     assert_eq!((graph.ilabel(1), graph.olabel(1), graph.file_arc(0, 1)), (0, 5, 0));
     assert_eq!((graph.file_arc(4, 2), graph.file_arc(4, 3)), (2, 3));
-    assert_eq!(graph.finals(), [(8, 0.25)]);
+    assert_eq!(graph.finals(), [FinalState { id: 8, cost: 0.25 }]);
     assert_eq!((graph.final_cost(0), graph.final_cost(8)), (INF, 0.25));
     assert_eq!((graph.max_level(), graph.num_states(), graph.num_arcs()), (1, 3, 4));
     assert_eq!((graph.num_epsilon_arcs(), graph.num_columns(), graph.wide()), (1, 3, false));

@@ -91,12 +91,13 @@ impl CpuChannel {
             self.emitters.keep(&self.history);
         }
         let costs = &mut scratch.row_costs;
-        if costs.len() < row.len() {
-            try_reserve(costs, row.len() - costs.len(), "row")?;
-            costs.resize(row.len(), 0.0);
+        let width = row.len().max(graph.row_width());
+        if costs.len() < width {
+            try_reserve(costs, width - costs.len(), "row")?;
+            costs.resize(width, 0.0);
         }
         scale_row(row, config.acoustic_scale, frame, costs)?;
-        let (emitters, costs, out) = (&self.emitters, &costs[..row.len()], &mut scratch.candidates);
+        let (emitters, costs, out) = (&self.emitters, &costs[..width], &mut scratch.candidates);
         let found = match self.history.bias.now() {
             None => expand(graph, Plain, emitters, costs, self.next_beam, out)?,
             Some(steps) => expand(graph, Biased { graph, steps }, emitters, costs, self.next_beam, out)?,

@@ -102,7 +102,7 @@ const PREFETCH: usize = 20;
 
 /// Fills `out` with the candidates of all `emitters` that lie within `next_beam` of the least
 /// found so far: all that are within it of the least of all, and some more.
-/// `costs[column]` is the scaled acoustic cost; the row is as wide as the graph needs.
+/// `costs[column]` is the scaled acoustic cost; the row has at least `graph.row_width()` entries.
 pub(super) fn expand<B: Biasing>(
     graph: &Graph,
     bias: B,
@@ -112,7 +112,7 @@ pub(super) fn expand<B: Biasing>(
     out: &mut Candidates,
 ) -> Result<Expanded> {
     out.clear();
-    assert!(costs.len() >= graph.num_columns() as usize, "the row's width was checked before");
+    assert!(costs.len() >= graph.row_width(), "the row's width was checked before");
     if graph.wide() {
         expand_all::<u32, B>(graph, bias, emitters, costs, next_beam, out)
     } else {
@@ -174,8 +174,7 @@ fn expand_all<C: Column, B: Biasing>(
         assert!(end <= words.len());
         // SAFETY: the block lies inside `words` (asserted just above): weights, then
         // destinations, then columns, `n_emit` of each; words are aligned for both column types.
-        // Columns are below `num_columns`, which the builder computed as their maximum and
-        // `expand` compared with the row. `n + n_emit <= capacity` of all output arrays,
+        // Columns are below `row_width`, whatever the arcs hold, and `expand` compared that with the row. `n + n_emit <= capacity` of all output arrays,
         // and `n` grows by at most one an arc.
         unsafe {
             let weights = words.as_ptr().add(header.body).cast::<f32>();

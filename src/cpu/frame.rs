@@ -246,8 +246,15 @@ fn close<B: Biasing>(
                 window.states.push(dst);
                 window.bias.extend(B::number(to_bias));
                 window.tokens.push(Token { alpha: cost, head: NO_LINK });
-                if dst & HAS_EPSILONS != 0 {
-                    levels.push(Header::unpack(words, dst & !HAS_EPSILONS).level, to)?;
+            }
+            if dst & HAS_EPSILONS != 0 {
+                let level = Header::unpack(words, dst & !HAS_EPSILONS).level;
+                if level <= state.header.level {
+                    // Else links could go round: only a graph cache that is still being checked can say so.
+                    return Err(Error::Graph("a level that does not rise along an epsilon arc".into()));
+                }
+                if new {
+                    levels.push(level, to)?;
                 }
             }
             let head = window.links.len() as u32;

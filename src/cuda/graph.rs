@@ -26,6 +26,7 @@ static GRAPHS: Mutex<Vec<Weak<DeviceGraph>>> = Mutex::new(Vec::new());
 impl DeviceGraph {
     /// `graph` on the stream's device, copied if it is not there yet. The context is current.
     pub fn get(stream: &Stream, graph: &Arc<Graph>) -> Result<Arc<DeviceGraph>> {
+        graph.check_whole()?;
         let context: &Arc<Context> = &stream.context;
         let mut graphs = GRAPHS.lock();
         graphs.retain(|graph| graph.strong_count() > 0);

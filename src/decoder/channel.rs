@@ -194,6 +194,7 @@ impl Channel {
         if self.flags.cancelled.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
         }
+        self.decoder.graph().check_so_far()?;
         self.failure.map_or(Ok(()), |failure| Err(failure.error()))
     }
 
@@ -415,7 +416,7 @@ impl Channel {
     pub fn finish(&mut self) -> Result<()> {
         self.check_begun()?;
         self.state = ChannelState::Finished;
-        Ok(())
+        self.decoder.graph().check_whole()
     }
 
     /// Makes pushes answer [`Error::Cancelled`] until the next `begin`.
@@ -446,6 +447,7 @@ impl Channel {
     /// The best path now: to the best final token if `use_final` and one is reached, else to the best token.
     pub fn best_path(&self, use_final: bool) -> Result<Path> {
         self.check_begun()?;
+        self.decoder.graph().check_so_far()?;
         self.lane.lane().best_path(use_final).map(|path| self.path_in_time(path))
     }
 
@@ -459,6 +461,7 @@ impl Channel {
     /// without the frames before the next one. Its costs are those of the whole path.
     pub fn partial_from(&self, from: usize) -> Result<(Path, usize)> {
         self.check_begun()?;
+        self.decoder.graph().check_so_far()?;
         let (path, stable) = self.lane.lane().partial(from)?;
         Ok((self.path_in_time(path), stable))
     }
@@ -466,6 +469,7 @@ impl Channel {
     /// The raw lattice now; before `finish` it is what `finish` would give if no more rows came.
     pub fn lattice(&mut self, use_final: bool) -> Result<RawLattice> {
         self.check_begun()?;
+        self.decoder.graph().check_whole()?;
         self.lane.lane_mut().lattice(use_final)
     }
 

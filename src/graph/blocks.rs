@@ -29,27 +29,44 @@ pub(crate) const PADDING_WORDS: usize = 16;
 
 use std::sync::{Arc, OnceLock};
 
+use super::array::Array;
 use super::labels::{ArcLabels, EpsilonPlaces, SparseLabels};
+use super::source::ColumnRule;
+use super::whole::WholeCheck;
 use crate::error::{Error, Result};
 use crate::table::Transitions;
 
 /// A decoding graph, immutable once built.
 #[derive(Debug)]
 pub struct Graph {
-    pub(crate) words: Vec<u32>,
+    pub(crate) words: Array<u32>,
     pub(crate) wide: bool,
     pub(crate) start: u32,
     pub(crate) max_level: u32,
     pub(crate) num_states: u32,
     pub(super) totals: Totals,
-    /// Id and final cost of each final state, by ascending id.
-    pub(crate) finals: Vec<(u32, f32)>,
+    /// By ascending id.
+    pub(crate) finals: Array<FinalState>,
     pub(crate) ilabels: ArcLabels,
     pub(crate) olabels: SparseLabels,
     pub(crate) epsilon_places: EpsilonPlaces,
     pub(crate) transitions: Option<Arc<Transitions>>,
+    /// The rule by which labels were given their columns.
+    pub(super) rule: ColumnRule,
     /// States that cannot be reached, and states that reach no final state, once counted.
     pub(super) out_of_reach: OnceLock<(u32, u32)>,
+    /// The check of a cache file that goes on beside the first frames.
+    pub(super) whole: Option<WholeCheck>,
+}
+
+/// A state in which an utterance may end.
+#[derive(Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct FinalState {
+    /// Id of the state.
+    pub id: u32,
+    /// Its final cost, finite.
+    pub cost: f32,
 }
 
 /// Sums over a whole graph.
@@ -199,6 +216,15 @@ impl Graph {
         self.totals.num_columns
     }
 
+    /// No arc's column is as large as this, not even in a cache file that has not been checked yet: what may be
+    /// looked up in a row of so many entries without a look at its bounds.
+    pub fn row_width(&self) -> usize {
+        match self.whole {
+            Some(_) if !self.wide => 1 << 16,
+            _ => self.totals.num_columns as usize,
+        }
+    }
+
     /// The transition model that the graph was read with.
     pub fn transitions(&self) -> Option<&Arc<Transitions>> {
         self.transitions.as_ref()
@@ -235,8 +261,8 @@ impl Graph {
         }
     }
 
-    /// Id and cost of each final state, by ascending id.
-    pub fn finals(&self) -> &[(u32, f32)] {
+    /// The final states, by ascending id.
+    pub fn finals(&self) -> &[FinalState] {
         &self.finals
     }
 
@@ -253,8 +279,8 @@ impl Graph {
 
     /// Final cost of state `id`; `+inf` where it is not final.
     pub fn final_cost(&self, id: u32) -> f32 {
-        match self.finals.binary_search_by_key(&id, |entry| entry.0) {
-            Ok(at) => self.finals[at].1,
+        match self.finals.binary_search_by_key(&id, |entry| entry.id) {
+            Ok(at) => self.finals[at].cost,
             Err(_) => f32::INFINITY,
         }
     }
@@ -278,7 +304,7 @@ impl Graph {
     /// Bytes that the graph takes in memory.
     pub fn memory(&self) -> usize {
         self.words.len() * 4
-            + self.finals.len() * size_of::<(u32, f32)>()
+            + self.finals.len() * size_of::<FinalState>()
             + self.ilabels.memory()
             + self.olabels.memory()
             + self.epsilon_places.memory()

@@ -1,8 +1,8 @@
 //! The walk that checks the arcs of a graph and puts them into their places.
 
-use super::blocks::{ESCAPE, Header, PADDING_WORDS, Totals};
+use super::blocks::{ESCAPE, FinalState, Header, PADDING_WORDS, Totals};
 use super::huge;
-use super::labels::{ArcLabels, EpsilonPlaces, SparseLabels};
+use super::labels::{ArcLabels, EpsilonPlaces, SparseFill};
 use super::layout::Plan;
 use super::source::{ColumnMap, Columns, GraphArc, NO_COLUMN, Source, walk};
 use super::validate::{changed, is_cost, state_fault};
@@ -11,9 +11,9 @@ use crate::error::{Result, try_reserve};
 /// What the walk makes.
 pub(super) struct Filled {
     pub words: Vec<u32>,
-    pub finals: Vec<(u32, f32)>,
+    pub finals: Vec<FinalState>,
     pub ilabels: ArcLabels,
-    pub olabels: SparseLabels,
+    pub olabels: SparseFill,
     pub places: EpsilonPlaces,
     /// Source and destination of the epsilon arcs that are not `+inf`, in the order of the file.
     pub epsilons: Vec<(u32, u32)>,
@@ -37,7 +37,7 @@ impl<'a, S: Source> Fill<'a, S> {
             words: huge::reserve(plan.num_words + PADDING_WORDS, "graph")?,
             finals: Vec::new(),
             ilabels: ArcLabels::new(plan.num_arcs, plan.max_ilabel())?,
-            olabels: SparseLabels::new(plan.num_arcs)?,
+            olabels: SparseFill::new(plan.num_arcs)?,
             places: EpsilonPlaces::new(plan.num_arcs)?,
             epsilons: Vec::new(),
             totals: Totals::default(),
@@ -80,7 +80,7 @@ impl<'a, S: Source> Fill<'a, S> {
         self.source.check_epsilons(state, n_eps, no_olabels)?;
         if cost < f32::INFINITY {
             try_reserve(&mut self.made.finals, 1, "final costs")?;
-            self.made.finals.push(((begin / 2) as u32, canonical(cost)));
+            self.made.finals.push(FinalState { id: (begin / 2) as u32, cost: canonical(cost) });
         }
         Ok(())
     }

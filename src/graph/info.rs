@@ -130,7 +130,7 @@ impl<'g> Walk<'g> {
             });
         }
         let mut search = Search::new(num_states)?;
-        self.graph.finals.iter().for_each(|&(id, _)| search.reach(self.number(id)));
+        self.graph.finals.iter().for_each(|last| search.reach(self.number(last.id)));
         while let Some(state) = search.waiting.pop() {
             let (begin, end) = (first[state as usize] as usize, first[state as usize + 1] as usize);
             from[begin..end].iter().for_each(|&before| search.reach(before));

@@ -1,14 +1,15 @@
 //! Cold arrays of a graph: labels by arc number, and the places of epsilon arcs in the file.
 
+use super::array::Array;
 use crate::error::{Result, try_reserve};
 
 /// Input labels, in 16 bits where all fit.
 #[derive(Debug)]
 pub enum ArcLabels {
     /// All labels lie in 0..=65535.
-    Short(Vec<u16>),
+    Short(Array<u16>),
     /// Any label.
-    Long(Vec<i32>),
+    Long(Array<i32>),
 }
 
 impl ArcLabels {
@@ -26,8 +27,8 @@ impl ArcLabels {
     pub fn slice(&mut self, first: u32, count: usize) -> LabelSlice<'_> {
         let range = first as usize..first as usize + count;
         match self {
-            ArcLabels::Short(labels) => LabelSlice::Short(&mut labels[range]),
-            ArcLabels::Long(labels) => LabelSlice::Long(&mut labels[range]),
+            ArcLabels::Short(labels) => LabelSlice::Short(&mut labels.own()[range]),
+            ArcLabels::Long(labels) => LabelSlice::Long(&mut labels.own()[range]),
         }
     }
 
@@ -67,30 +68,30 @@ impl LabelSlice<'_> {
     }
 }
 
-fn zeros<T: Copy + Default>(len: usize, what: &str) -> Result<Vec<T>> {
+fn zeros<T: Copy + Default>(len: usize, what: &str) -> Result<Array<T>> {
     let mut zeros = Vec::new();
     try_reserve(&mut zeros, len, what)?;
     zeros.resize(len, T::default());
-    Ok(zeros)
+    Ok(zeros.into())
 }
 
 /// A set of numbers below a bound, which can tell how many of its members are below one.
 #[derive(Debug, Default)]
 pub struct Bits {
-    words: Vec<u64>,
+    pub(super) words: Array<u64>,
     /// Members before each word, once counted.
-    before: Vec<u32>,
+    pub(super) before: Array<u32>,
 }
 
 impl Bits {
     /// An empty set of numbers below `bound`.
     pub fn new(bound: usize, what: &str) -> Result<Bits> {
-        Ok(Bits { words: zeros(bound.div_ceil(64), what)?, before: Vec::new() })
+        Ok(Bits { words: zeros(bound.div_ceil(64), what)?, before: Array::default() })
     }
 
     /// Adds `number`, which is below the bound.
     pub fn set(&mut self, number: usize) {
-        self.words[number / 64] |= 1 << (number % 64);
+        self.words.own()[number / 64] |= 1 << (number % 64);
     }
 
     /// Whether `number` is a member.
@@ -100,13 +101,14 @@ impl Bits {
 
     /// Makes [`Bits::rank`] work for the members so far, and gives their number.
     pub fn count(&mut self) -> Result<u32> {
-        self.before.clear();
-        try_reserve(&mut self.before, self.words.len(), "ranks")?;
+        let mut before = Vec::new();
+        try_reserve(&mut before, self.words.len(), "ranks")?;
         let mut sum = 0;
-        for word in &self.words {
-            self.before.push(sum);
+        for word in &*self.words {
+            before.push(sum);
             sum += word.count_ones();
         }
+        self.before = before.into();
         Ok(sum)
     }
 
@@ -142,14 +144,21 @@ impl Bits {
 /// Labels most of which are 0: which ones are not, and their values.
 #[derive(Debug, Default)]
 pub struct SparseLabels {
+    pub(super) present: Bits,
+    pub(super) values: Array<i32>,
+}
+
+/// [`SparseLabels`] while they are filled.
+#[derive(Debug, Default)]
+pub struct SparseFill {
     present: Bits,
     values: Vec<i32>,
 }
 
-impl SparseLabels {
+impl SparseFill {
     /// `num_arcs` labels, all 0 yet.
-    pub fn new(num_arcs: u32) -> Result<SparseLabels> {
-        Ok(SparseLabels { present: Bits::new(num_arcs as usize, "output labels")?, values: Vec::new() })
+    pub fn new(num_arcs: u32) -> Result<SparseFill> {
+        Ok(SparseFill { present: Bits::new(num_arcs as usize, "output labels")?, values: Vec::new() })
     }
 
     /// Makes room for `count` further labels that are not 0.
@@ -165,13 +174,15 @@ impl SparseLabels {
         self.values.push(label);
     }
 
-    /// Makes [`SparseLabels::get`] work, and frees what growing took too much.
+    /// The labels; what growing took too much is freed.
     pub fn finish(mut self) -> Result<SparseLabels> {
         self.present.count()?;
         self.values.shrink_to_fit();
-        Ok(self)
+        Ok(SparseLabels { present: self.present, values: self.values.into() })
     }
+}
 
+impl SparseLabels {
     /// Label of `arc`.
     pub fn get(&self, arc: u32) -> i32 {
         if self.present.get(arc as usize) { self.values[self.present.rank(arc as usize) as usize] } else { 0 }
@@ -188,7 +199,7 @@ impl SparseLabels {
 /// states have their emitting arcs first.
 #[derive(Debug, Default)]
 pub struct EpsilonPlaces {
-    epsilons: Option<Bits>,
+    pub(super) epsilons: Option<Bits>,
 }
 
 impl EpsilonPlaces {

@@ -34,18 +34,20 @@ impl Graph {
         };
         set_levels(&mut filled, &plan.ids, &levels);
         Ok(Graph {
-            words: filled.words,
+            words: filled.words.into(),
             wide,
             start: plan.ids[start as usize],
             max_level: levels.max(),
             num_states: source.num_states(),
             totals: filled.totals,
-            finals: filled.finals,
+            finals: filled.finals.into(),
             ilabels: filled.ilabels,
             olabels: filled.olabels.finish()?,
             epsilon_places: filled.places,
             transitions: columns.transitions().cloned(),
+            rule: column_map.rule(&columns),
             out_of_reach: OnceLock::new(),
+            whole: None,
         })
     }
 }

@@ -7,14 +7,16 @@ use memmap2::Mmap;
 use crate::error::{Error, Result};
 
 /// A file in the address space.
+#[derive(Debug)]
 pub(super) struct Mapped(Mmap);
 
 impl Mapped {
     /// Maps a file that is not empty. It must not be made shorter while it is mapped: the process
     /// would be ended by a signal.
     pub fn new(name: &str, file: &File) -> Result<Mapped> {
-        // SAFETY: the map is read only and stays within one reading of a graph, in which every use of
-        // its bytes is checked: bytes that change meanwhile can make nothing worse than an error.
+        // SAFETY: the map is read only. Within one reading of a graph every use of its bytes is checked: bytes that
+        // change meanwhile can make nothing worse than an error. A cache file is read for as long as its graph
+        // lives; that nobody changes it is the caller's promise at `Graph::read`.
         let map = unsafe { Mmap::map(file) };
         map.map(Mapped).map_err(|error| Error::io(format!("{name}: mapping"), error))
     }

@@ -1,6 +1,9 @@
 //! The decoding graph: OpenFst readers, validation, and the arrays that the search walks.
 
+mod array;
 mod blocks;
+mod cache;
+mod cache_check;
 mod feed;
 mod fill;
 mod fst_bytes;
@@ -16,8 +19,9 @@ mod records;
 mod source;
 mod text;
 mod validate;
+mod whole;
 
-pub use blocks::{Graph, HAS_EPSILONS, Header, StateView};
+pub use blocks::{FinalState, Graph, HAS_EPSILONS, Header, StateView};
 pub use fst_bytes::{FstBytes, FstHolder};
 pub use info::GraphInfo;
 pub use source::{Columns, GraphArc, Source, VecSource};

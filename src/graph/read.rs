@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use super::blocks::Graph;
+use super::cache;
 use super::feed::Slice;
 use super::fst_bytes::FstBytes;
 use super::mapped::{Behind, Mapped};
@@ -21,14 +22,19 @@ impl Graph {
     /// A regular file is mapped while it is read, so nobody may shorten it meanwhile;
     /// anything else (a named pipe) is read to the end of the FST first.
     ///
+    /// A file that [`Graph::write_cache`] wrote, with the same rule for columns, is mapped as long as the graph lives,
+    /// so nobody may change it: replace it by a new file. It is there at once; that it is whole is checked meanwhile
+    /// ([`Graph::check_whole`]), before results of a finished utterance are given.
+    ///
     /// # Errors
     /// - [`Error::Io`]: the file cannot be opened or read.
     /// - [`Error::Format`]: the bytes are not such a file, cut short, or its counts do not fit together.
-    /// - [`Error::Unsupported`]: another type of FST or arc, which the message names.
+    /// - [`Error::Unsupported`]: another type of FST or arc, which the message names; a cache of another version
+    ///   or kind of machine.
     /// - [`Error::Graph`]: no start state; a start or next state out of range; a negative label, or an
     ///   input label that `columns` gives no column; a weight or final cost that is `-inf` or NaN; a
     ///   cycle of epsilon arcs (some of its states are named); more than 2^31 - 1 states, 2^32 - 1 arcs
-    ///   or 16 GiB of state blocks.
+    ///   or 16 GiB of state blocks; a cache by another rule for columns.
     /// - [`Error::NoMemory`].
     ///
     /// A graph without final states, with unreachable parts, or with arcs or final costs of
@@ -48,6 +54,9 @@ impl Graph {
             from_bytes(&name, &[], 0, Behind::nothing(), columns)
         } else {
             let map = Mapped::new(&name, &file)?;
+            if map.bytes().starts_with(&cache::MAGIC) {
+                return cache::open(&name, map, columns);
+            }
             from_bytes(&name, map.bytes(), 0, Behind::of(&map), columns)
         };
         graph.map_err(|error| name_it(error, &name))
@@ -81,6 +90,9 @@ pub(super) fn name_it(error: Error, name: &str) -> Error {
 
 /// Reads the FST that `bytes` begin with, the first of which has offset `base` in the file `name`.
 pub(super) fn from_bytes(name: &str, bytes: &[u8], base: u64, behind: Behind, columns: Columns) -> Result<Graph> {
+    if bytes.starts_with(&cache::MAGIC) {
+        return Err(cache::not_a_file(name));
+    }
     let mut feed = Slice::new(name, bytes, base);
     let head = read_head(&mut feed)?;
     match head.kind {

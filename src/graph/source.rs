@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use twox_hash::XxHash3_64;
+
 use crate::error::{Error, Result, try_reserve};
 use crate::table::Transitions;
 
@@ -153,6 +155,29 @@ pub(super) enum ColumnMap<'a> {
     Table(Cow<'a, [i32]>),
 }
 
+/// Which rule gave labels their columns, so that a stored layout can be told from one by another rule.
+#[derive(Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub(super) struct ColumnRule {
+    /// XXH3 of the table of columns.
+    sum: u64,
+    /// Entries of the table.
+    len: u32,
+    /// 0 for [`Columns::Labels`], 1 for [`Columns::Table`], 2 for [`Columns::Transitions`].
+    kind: u32,
+}
+
+impl ColumnRule {
+    /// The rule in words.
+    pub fn name(self) -> String {
+        match self.kind {
+            0 => "label i reads column i - 1".into(),
+            1 => format!("a table of {} columns", self.len),
+            _ => format!("a transition model with {} transition-ids", self.len.saturating_sub(1)),
+        }
+    }
+}
+
 /// What [`ColumnMap::get`] answers for a label without column.
 pub(super) const NO_COLUMN: u32 = u32::MAX;
 
@@ -170,6 +195,20 @@ impl<'a> ColumnMap<'a> {
                 ColumnMap::Table(Cow::Owned(table))
             }
         })
+    }
+
+    /// Tells the rule from others.
+    pub fn rule(&self, columns: &Columns) -> ColumnRule {
+        let kind = match columns {
+            Columns::Labels => 0,
+            Columns::Table(_) => 1,
+            Columns::Transitions(_) => 2,
+        };
+        let table: &[i32] = match self {
+            ColumnMap::Labels => &[],
+            ColumnMap::Table(table) => table,
+        };
+        ColumnRule { sum: XxHash3_64::oneshot(bytemuck::cast_slice(table)), len: table.len() as u32, kind }
     }
 
     /// Column of `ilabel`, below 2^31; [`NO_COLUMN`] if it is not positive or has none.

@@ -157,7 +157,7 @@ impl EndpointRules {
             rules,
             silent,
             by_word: matches!(config.silence, Silence::Olabels(_)),
-            least_final: graph.finals().iter().map(|(_, cost)| *cost).fold(f32::INFINITY, f32::min),
+            least_final: graph.finals().iter().map(|last| last.cost).fold(f32::INFINITY, f32::min),
             action: config.action,
             segments_kept: config.segments_kept as usize,
         })

@@ -1,7 +1,7 @@
 //! Plain graphs, random graphs, and the comparison of a laid out graph with a plain one.
 #![allow(dead_code)] // each test file uses its own part
 
-use koshi::graph::{Columns, Graph, GraphArc, HAS_EPSILONS, VecSource};
+use koshi::graph::{Columns, FinalState, Graph, GraphArc, HAS_EPSILONS, VecSource};
 
 pub fn arc(ilabel: i32, olabel: i32, weight: f32, next: u32) -> GraphArc {
     GraphArc { ilabel, olabel, weight, next }
@@ -137,7 +137,7 @@ pub fn assert_same(graph: &Graph, source: &VecSource, columns: &Columns) {
     assert_eq!((graph.num_arcs(), graph.num_epsilon_arcs()), (first_arc, num_epsilons));
     assert_eq!(graph.num_columns(), num_columns);
     let finals = ids.iter().zip(&source.states).filter(|(_, state)| state.0 < f32::INFINITY);
-    assert_eq!(graph.finals(), finals.map(|(&id, state)| (id, state.0)).collect::<Vec<_>>());
+    assert_eq!(graph.finals(), finals.map(|(&id, state)| FinalState { id, cost: state.0 }).collect::<Vec<_>>());
 }
 
 /// Holds all that can be asked of two graphs to be equal.
@@ -191,7 +191,7 @@ pub fn assert_sound(graph: &Graph) {
     assert_eq!((ids.len() as u32, arcs), (graph.num_states(), graph.num_arcs()));
     let info = graph.info().unwrap();
     assert!(info.num_unreachable < info.num_states && info.num_dead_ends <= info.num_states);
-    for &(id, cost) in graph.finals() {
+    for &FinalState { id, cost } in graph.finals() {
         assert!(ids.binary_search(&id).is_ok() && cost.is_finite());
     }
 }
