@@ -100,7 +100,7 @@ fn all_forms_of_blocks_and_labels() {
 
 /// Lattice and best path of `rows`, or why there are none. Some partial results are asked for on the way.
 fn search(graph: &Arc<Graph>, config: &DecoderConfig, rows: &[f32]) -> koshi::Result<(RawLattice, Path)> {
-    let mut channel = Decoder::new(Arc::clone(graph), config.clone())?.new_channel()?;
+    let mut channel = Decoder::new(Arc::clone(graph), *config)?.new_channel()?;
     channel.begin()?;
     for row in rows.chunks(2 * COLUMNS as usize) {
         channel.push(Rows::new(row, row.len() / COLUMNS as usize, COLUMNS as usize, COLUMNS as usize)?)?;
