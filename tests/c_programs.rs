@@ -1,4 +1,4 @@
-//! The programs of `c-tests/`, those in C compiled as C99 and as C++17, those in C++ as C++17, linked
+//! The programs of `c-tests/`, those in C compiled as C99 and as C++17, those in C++ as C++17 and C++20, linked
 //! against the built library, and run; with sanitizers or under valgrind if `KOSHI_C_TESTS` says so
 //! (see `tests/common/c.rs`).
 
@@ -17,7 +17,7 @@ macro_rules! programs {
 }
 
 programs! {
-    bias callbacks cases chain config determinize endpoints errors examples header_only lifecycle log paths prompts raii
+    abi bias callbacks cases chain config determinize endpoints errors examples header_only lifecycle log paths prompts raii
     reproducible submit threads transducer words
 }
 
@@ -33,15 +33,16 @@ fn each_program_of_the_folder_is_run() {
     assert_eq!(found, PROGRAMS, "list each program of c-tests in `programs!`, in order");
 }
 
-/// Compiles and runs `c-tests/<name>.c` in both languages, or `c-tests/<name>.cc`.
+/// Compiles and runs `c-tests/<name>.c`, or `c-tests/<name>.cc`, in both of its languages.
 fn run(name: &str) {
-    let source = common::root().join("c-tests").join(format!("{name}.c"));
+    let mut source = common::root().join("c-tests").join(format!("{name}.c"));
+    let mut languages = [Language::C99, Language::Cpp17];
     if !source.exists() {
-        run_silently(&Program::compile(&source.with_extension("cc"), Language::Cpp17));
-        return;
+        source.set_extension("cc");
+        languages = [Language::Cpp17, Language::Cpp20];
     }
     // Valgrind looks at the library, which is the same for both.
-    let languages = if mode() == Mode::Valgrind { &[Language::C99][..] } else { &[Language::C99, Language::Cpp17] };
+    let languages = if mode() == Mode::Valgrind { &languages[..1] } else { &languages };
     for &language in languages {
         run_silently(&Program::compile(&source, language));
     }

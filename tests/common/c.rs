@@ -39,6 +39,7 @@ pub fn mode() -> Mode {
 pub enum Language {
     C99,
     Cpp17,
+    Cpp20,
 }
 
 /// A program ready to run.
@@ -69,6 +70,7 @@ impl Program {
         let (variable, otherwise, flags) = match language {
             Language::C99 => ("CC", "cc", ["-x", "c", "-std=c99"]),
             Language::Cpp17 => ("CXX", "c++", ["-x", "c++", "-std=c++17"]),
+            Language::Cpp20 => ("CXX", "c++", ["-x", "c++", "-std=c++20"]),
         };
         let compiler = std::env::var(variable).unwrap_or_default();
         let mut compiler = compiler.split_whitespace();
