@@ -7,7 +7,7 @@
 #include <thread>
 #include <type_traits>
 
-#include "check.h"
+#include "fst.h"
 
 namespace {
 
@@ -24,7 +24,31 @@ std::string file(const char *name)
     return std::string(prompts) + "/" + name;
 }
 
-// The error that a body throws.
+// A file that is gone at the end.
+struct temporary {
+    std::string name = "/tmp/koshi-raii-XXXXXX";
+    temporary()
+    {
+        const int descriptor = mkstemp(name.data());
+        CHECK(descriptor >= 0);
+        FILE *const made = fdopen(descriptor, "w");
+        CHECK(made != nullptr && fclose(made) == 0);
+    }
+    ~temporary() { CHECK(remove(name.c_str()) == 0); }
+};
+
+// What a body throws: the error, or the text of another exception.
+template <class Thrown, class Body>
+std::string caught(Body body)
+{
+    try {
+        body();
+    } catch (const Thrown &thrown) {
+        return thrown.what();
+    }
+    return "(nothing was thrown)";
+}
+
 template <class Body>
 koshi::error caught(Body body)
 {
@@ -345,6 +369,12 @@ void decoding()
     CHECK(channel.stats().frames == rows.frames);
     lattices(channel, model, names);
     pulled(channel, rows, best);
+    koshi::decodable there = koshi::decodable::from_matrix(rows);
+    channel.begin();
+    CHECK(channel.advance(there) == rows.frames && channel.best_path(true).text() == best.text());
+    CHECK(koshi::decodable::try_from_matrix({rows.data, 1, 2, 1}).status() == KOSHI_E_SHAPE);
+    if (decoder.info().backend == KOSHI_BACKEND_CPU)
+        CHECK(channel.try_push_device(64, 1, rows.columns, rows.columns).status() == KOSHI_E_UNSUPPORTED);
 
     koshi::channel second(decoder);
     second.begin();
@@ -371,12 +401,8 @@ void decoding()
 
 void tables()
 {
-    char name[] = "/tmp/koshi-raii-XXXXXX";
-    const int descriptor = mkstemp(name);
-    CHECK(descriptor >= 0);
-    FILE *const made = fdopen(descriptor, "w");
-    CHECK(made != nullptr && fclose(made) == 0);
-    const std::string table = std::string("ark,t:") + name;
+    const temporary file;
+    const std::string table = "ark,t:" + file.name;
     const koshi::lattice lattice = koshi::lattice::from_memory(bytes("\n0\t1\t10\t0.5,2,2_1_4\n1\t0,0,6\n\n"));
     {
         koshi::lattice_writer writer(table);
@@ -391,10 +417,10 @@ void tables()
         writer.write("a", std::vector<std::int32_t>{1, 2, 3});
         writer.close();
     }
-    FILE *const read = fopen(name, "r");
+    FILE *const read = fopen(file.name.c_str(), "r");
     char line[32] = "";
     CHECK(read != nullptr && fgets(line, sizeof line, read) != nullptr && strcmp(line, "a 1 2 3 \n") == 0);
-    CHECK(fclose(read) == 0 && remove(name) == 0);
+    CHECK(fclose(read) == 0);
     CHECK(caught([] { koshi::matrix_reader reader("nonsense"); }).status() == KOSHI_E_ARGUMENT);
     CHECK(koshi::lattice_writer::try_open("ark:/nonexistent/a").status() == KOSHI_E_IO);
 }
@@ -411,6 +437,240 @@ void models()
     CHECK(one.rescore(nullptr, model.value(), 1).info().best_graph_cost > 0.5 + cost - 0.01);
 }
 
+// A den.fst of one state with a loop for each of two pdfs, as the bytes of an OpenFst file.
+std::string den_file()
+{
+    const float finals[] = {INFINITY};
+    const fst_arc arcs[] = {{0, 1, 1, 0.7f, 0}, {0, 2, 2, 1.4f, 0}};
+    const struct bytes made = fst_bytes(0, 1, finals, arcs, 2);
+    std::string file(reinterpret_cast<const char *>(made.data), made.size);
+    free(made.data);
+    return file;
+}
+
+void chain()
+{
+    const char *const said = "<Supervision> <Weight> 0.5 <NumSequences> 1 <FramesPerSeq> 2 <LabelDim> 2 <End2End> F \n"
+                             "0 1 1 1\n1 2 2 2\n2 0\n\n</Supervision> ";
+    const koshi::den_graph graph = koshi::den_graph::from_memory(bytes(den_file()), 2);
+    CHECK(graph.num_states() == 1 && graph.num_pdfs() == 2 && graph.initial_probs().to_vector() == std::vector{1.f});
+    CHECK(koshi::den_graph::try_read("/nonexistent", 2).status() == KOSHI_E_IO && graph.share().get() == graph.get());
+    std::vector<koshi::supervision> parts;
+    for (int at = 0; at < 2; ++at)
+        parts.push_back(koshi::supervision::from_memory(bytes(said)));
+    const koshi::supervision both = koshi::supervision::merge(parts);
+    CHECK(both.num_sequences() == 2 && both.frames_per_sequence() == 2 && both.num_pdfs() == 2);
+    CHECK(both.weight() == 0.5f && !both.is_end_to_end());
+    const std::string text = both.to_memory(false).to_string();
+    CHECK(koshi::supervision::from_memory(bytes(text)).to_memory(false).to_string() == text);
+    CHECK(koshi::supervision::try_merge({}).status() == KOSHI_E_ARGUMENT);
+
+    koshi_chain_config config = koshi::chain_defaults();
+    config.backend = KOSHI_BACKEND_CPU;
+    const std::vector<float> output = {1, -1, 0.5f, 0, -0.25f, 2, 0.75f, 1.5f};
+    const koshi::rows rows(output.data(), 4, 2);
+    std::vector<float> deriv(8, 7.f), xent(8, 7.f), sum(8, 0.f);
+    const auto found = koshi::chain_objf(graph, both, config, rows, {deriv.data(), 2}, {xent.data(), 2});
+    CHECK(found.complete && found.weight == 0.5 * 4 && found.l2_term == 0);
+    const auto den = koshi::chain_denominator(graph, config, 2, rows, {sum.data(), 2}, -0.5f);
+    const auto num = koshi::chain_numerator(both, rows, {sum.data(), 2});
+    CHECK(den.complete && num.complete && std::fabs(num.logprob - 0.5 * den.logprob - found.objf) < 1e-4);
+    for (std::size_t at = 0; at < sum.size(); ++at)
+        CHECK(std::fabs(sum[at] - deriv[at]) < 1e-4f && xent[at] >= 0);
+    koshi::chain_penalize_out_of_range(1, 1, rows, {sum.data(), 2});
+    CHECK(std::fabs(sum[5] - (deriv[5] - 1)) < 1e-4f);
+    CHECK(koshi::try_chain_objf(graph, both, config, {output.data(), 3, 2}).status() == KOSHI_E_SHAPE);
+    const std::vector<std::uint32_t> one = {2};
+    CHECK(koshi::try_chain_denominator(graph, config, 2, rows, {}, 1, one).status() == KOSHI_E_SHAPE);
+}
+
+// Networks that spell label 1 in each frame whose number is that of labels so far. States are counted.
+class spelling : public koshi::networks {
+public:
+    struct counts {
+        int states = 0, lm_rows = 0;
+        bool fail = false, gone = false;
+    };
+    explicit spelling(counts &counts) : counts_(counts) {}
+    ~spelling() override { counts_.gone = true; }
+    void predict(koshi::span<const std::uint64_t> states_in, koshi::span<const std::int32_t> labels,
+                 koshi::span<std::uint64_t> states_out, koshi::span<float> outputs) override
+    {
+        CHECK(labels.size() == states_in.size() && outputs.size() == states_in.size());
+        for (std::size_t at = 0; at < states_in.size(); ++at) {
+            states_out[at] = labels[at] == 0 ? 0 : states_in[at] + 1;
+            outputs[at] = float(states_out[at]);
+            ++counts_.states;
+        }
+    }
+    void join(const koshi::rows &encoder_rows, const koshi::rows &outputs, koshi::span<float> scores) override
+    {
+        if (counts_.fail)
+            throw std::runtime_error("no network");
+        CHECK(encoder_rows.columns == 2 && outputs.columns == 1 && scores.size() == 3 * outputs.frames);
+        for (std::size_t at = 0; at < outputs.frames; ++at) {
+            const bool due = encoder_rows.data[2 * at] == outputs.data[at];
+            scores[3 * at] = due ? 0.f : 5.f;
+            scores[3 * at + 1] = due ? 5.f : 0.f;
+            scores[3 * at + 2] = -INFINITY;
+        }
+    }
+    void release_state(koshi_transducer_part part, std::uint64_t) override
+    {
+        counts_.states -= part == KOSHI_TRANSDUCER_PREDICTOR;
+    }
+    void lm_predict(koshi::span<const std::uint64_t> states_in, koshi::span<const std::int32_t>,
+                    koshi::span<std::uint64_t> states_out, koshi::span<float> log_probs) override
+    {
+        counts_.lm_rows += int(states_in.size());
+        CHECK(log_probs.size() == 3 * states_in.size());
+        for (std::uint64_t &state : states_out)
+            state = 0;
+        for (float &log_prob : log_probs)
+            log_prob = -1;
+    }
+
+private:
+    counts &counts_;
+};
+
+void transducers()
+{
+    spelling::counts counts;
+    const std::vector<std::int32_t> ones(4, 1);
+    const std::vector<float> encoder = {0, 0, 1, 0, 2, 0, 3, 0};
+    const koshi::rows rows(encoder.data(), 4, 2);
+    koshi_transducer_config config = koshi::transducer::defaults();
+    config.nbest = 2;
+    config.lm_weight = 0.5f;
+    koshi::network_sizes sizes;
+    sizes.vocab_size = 3;
+    sizes.encoder_dim = 2;
+    sizes.output_dim = 1;
+    sizes.language_model = true;
+    {
+        koshi::transducer transducer(std::make_unique<spelling>(counts), sizes);
+        koshi::transducer_stream stream(transducer, config);
+        stream.push(rows.slice(0, 2));
+        CHECK(stream.num_frames() == 2 && stream.partial().list.labels(0).size() == 2);
+        stream.push(rows.slice(2, 2));
+        CHECK(stream.commit().size() == 1);
+        const koshi::found_hypotheses found = stream.finish();
+        CHECK(found.complete && found.list.size() == 2 && stream.try_push(rows).status() == KOSHI_E_STATE);
+        CHECK(found.list.finished(0) && found.list.posterior(0) >= found.list.posterior(1));
+        CHECK(counts.lm_rows > 0 && transducer.call_counts().lm_rows == std::uint64_t(counts.lm_rows));
+
+        auto all = transducer.search({rows, {encoder.data(), 4, 1}}, config);
+        CHECK(all.size() == 2 && all[0] && all[1].status() == KOSHI_E_SHAPE && all[1].failure().what()[0] != '\0');
+        const koshi::hypotheses &list = all[0].value().list;
+        CHECK(list.labels(0).to_vector() == ones && list.frames(0)[3] == 3 && list.log_probs(0).size() == 4);
+        CHECK(list.lm_scores(0)[0] == -0.5f && list.bias_scores(0)[0] == 0 && list.share().get() == list.get());
+        CHECK(list.score(0) <= 0 && list.normalised_score(0) >= list.score(0) && std::isfinite(list.full_score(0)));
+        CHECK(list.labels(99).empty());
+
+        transducer.set_bias({{{1, 1}, 4.f}});
+        CHECK(transducer.search({rows}, config)[0].value().list.bias_scores(0)[0] > 0);
+        CHECK(transducer.try_set_bias({{{0}, 1.f}}).status() == KOSHI_E_CONFIG);
+
+        koshi::transducer_stream other(transducer, config);
+        koshi_transducer_item item = {other.get(), rows.data, 4, 2, 2, 0, 1};
+        CHECK(transducer.advance({&item, 1}) && other.finish().list.labels(0).to_vector() == ones);
+        koshi::transducer_stream stopped(transducer, config);
+        stopped.cancel();
+        CHECK(stopped.try_push(rows).status() == KOSHI_E_CANCELLED && !transducer.thrown());
+        counts.fail = true;
+        koshi::transducer_stream failing(transducer, config);
+        CHECK(failing.try_push(rows).status() == KOSHI_E_CALLBACK);
+        CHECK(caught<std::runtime_error>([&] { std::rethrow_exception(transducer.thrown()); }) == "no network");
+        transducer.reset();
+        CHECK(!counts.gone); // the streams still need the networks
+    }
+    CHECK(counts.gone && counts.states == 0);
+    counts.gone = false;
+    sizes.vocab_size = 1;
+    CHECK(koshi::transducer::try_new(std::make_unique<spelling>(counts), sizes).status() == KOSHI_E_CONFIG);
+    CHECK(counts.gone);
+}
+
+void examples()
+{
+    const std::vector<koshi_label> labels = {{3, 1}, {4, 0.5f}};
+    const std::vector<float> rows = {0, 1, 2, 3, 4, 5, 6, 7};
+    koshi_example_parts parts = koshi::example::parts();
+    parts.left_context = 1;
+    parts.labels = labels.data();
+    parts.num_frames = 2;
+    parts.rows = rows.data();
+    parts.num_rows = 4;
+    parts.dim = 2;
+    parts.stride = 2;
+    const std::vector<float> speaker = {0.5f};
+    parts.speaker = speaker.data();
+    parts.speaker_dim = 1;
+    koshi::example example(parts);
+    example.check();
+    CHECK(example.info().num_rows == 4 && example.labels().size() == 2 && example.label_offsets()[2] == 2);
+    CHECK(example.speaker()[0] == 0.5f && example.frames().frames == 4 && example.frames().columns == 2);
+    CHECK(example.label(1).pdf == 4 && example.try_label(2).status() == KOSHI_E_ARGUMENT);
+    const koshi::cut_example cut = example.extract(1, 1, 1, 1);
+    CHECK(cut.complete && cut.example.label(0).weight == 0.5f && !example.extract(0, 9, 1, 1).complete);
+    const std::string whole = example.to_memory(true).to_string();
+    CHECK(koshi::example::from_memory(bytes(whole)).to_memory(true).to_string() == whole);
+
+    koshi_degs_parts degs_parts = koshi::degs::parts();
+    const std::vector<std::int32_t> alignment = {2, 1, 4};
+    const koshi::lattice lattice = koshi::lattice::from_memory(bytes("\n0\t1\t10\t0.5,2,2_1_4\n1\t0,0,\n\n"));
+    degs_parts.alignment = alignment.data();
+    degs_parts.num_frames = 3;
+    degs_parts.lattice = lattice.get();
+    degs_parts.rows = rows.data();
+    degs_parts.num_rows = 4;
+    degs_parts.dim = 2;
+    degs_parts.stride = 2;
+    const koshi::degs degs(degs_parts);
+    degs.check();
+    CHECK(degs.weight() == 1 && degs.alignment().to_vector() == alignment && degs.lattice().info().num_arcs == 1);
+    CHECK(degs.speaker().empty() && degs.frames().frames == 4 && degs.info().num_frames == 3);
+    CHECK(koshi::degs::from_memory(degs.to_memory(false).bytes()).share().info().num_rows == 4);
+
+    const temporary file;
+    {
+        koshi::egs_writer writer("ark:" + file.name, KOSHI_EGS_NNET);
+        writer.write("a", example);
+        writer.write("b", cut.example);
+        CHECK(writer.try_write("c", degs).status() == KOSHI_E_STATE);
+        writer.close();
+    }
+    {
+        koshi::egs_reader reader("ark:" + file.name, KOSHI_EGS_NNET);
+        CHECK(reader.next()->key == "a" && reader.next()->value.info().num_frames == 1 && !reader.next());
+        koshi::egs_table table("ark:" + file.name, KOSHI_EGS_NNET);
+        CHECK(table.find("b") && !table.find("c"));
+    }
+    {
+        koshi::egs_writer writer("ark:" + file.name, KOSHI_EGS_DISCRIMINATIVE);
+        writer.write("a", degs);
+        writer.close();
+    }
+    koshi::egs_reader reader("ark:" + file.name, KOSHI_EGS_DISCRIMINATIVE);
+    CHECK(reader.next_degs()->value.alignment().size() == 3 && !reader.next_degs());
+    koshi::egs_table table("ark:" + file.name, KOSHI_EGS_DISCRIMINATIVE);
+    CHECK(table.find_degs("a") && !table.find_degs("b") && table.try_find("a").status() == KOSHI_E_STATE);
+
+    koshi::examples_repository repository(10);
+    std::vector<koshi::example> given;
+    given.push_back(std::move(example));
+    given.push_back(koshi::example(parts));
+    repository.accept(given);
+    CHECK(given.empty() && repository.provide(1).size() == 1);
+    given.push_back(koshi::example(parts));
+    repository.done();
+    CHECK(repository.try_accept(given).status() == KOSHI_E_STATE && given.size() == 1 && given[0]);
+    CHECK(repository.provide(9).size() == 1 && repository.provide(9).empty());
+    repository.cancel();
+    CHECK(repository.try_provide(1).status() == KOSHI_E_CANCELLED);
+}
+
 // What has no class of its own.
 void the_rest()
 {
@@ -420,6 +680,10 @@ void the_rest()
         koshi::make<koshi_symbols>(koshi_symbols_from_memory, bytes("<eps> 0\n").data(), std::size_t(8));
     CHECK(koshi_symbols_size(made.get()) == 1);
     CHECK(koshi::call(koshi_tables_allow_commands, 0) == KOSHI_OK);
+    koshi::allow_commands(false);
+    CHECK(koshi::matrix_reader::try_open("ark:true |").status() == KOSHI_E_UNSUPPORTED);
+    CHECK((koshi::cuda_device_count() == 0) == !koshi::cuda_why_not().empty());
+    CHECK(koshi::try_cuda_device_info(koshi::cuda_device_count()).status() == KOSHI_E_NO_DEVICE);
 }
 
 void logs()
@@ -454,6 +718,9 @@ int main()
     decoding();
     tables();
     models();
+    chain();
+    transducers();
+    examples();
     the_rest();
     logs();
     return 0;

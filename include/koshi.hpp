@@ -16,12 +16,11 @@
 // stand at the function of koshi.h that has its name: koshi::channel::push is koshi_channel_push.
 //
 // Classes own a handle and can be moved, not copied; `share` of a counted object gives one more owner.
-// A moved-from object holds nothing and is answered like any wrong handle. What is not wrapped here
-// (training examples, the chain objective, transducers) is reached through koshi::handle,
-// koshi::make and koshi::call:
+// A moved-from object holds nothing and is answered like any wrong handle. Functions that have no member
+// here are reached through koshi::call, and koshi::make where they make an object:
 //
-//     koshi::handle<koshi_den_graph> den = koshi::make<koshi_den_graph>(koshi_den_graph_read, "den.fst", 3080);
-//     koshi::call(koshi_chain_objf, den.get(), ...);      // all arguments but the last, `err`
+//     auto den = koshi::make<koshi::den_graph>(koshi_den_graph_read, "den.fst", std::size_t(3080));
+//     koshi::call(koshi_channel_begin, channel.get());    // all arguments but the last, `err`
 //
 // This header is all there is to it: no library of its own, and nothing beyond the standard one.
 
@@ -33,6 +32,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -943,6 +943,13 @@ public:
         return made;
     }
 
+    // Rows that are there already, and stay as they are until this is freed.
+    static result<decodable> try_from_matrix(const rows &rows)
+    {
+        return try_make<decodable>(koshi_decodable_from_matrix, rows.data, rows.frames, rows.columns, rows.stride);
+    }
+    static decodable from_matrix(const rows &rows) { return try_from_matrix(rows).value(); }
+
     // What a member of the scores threw during the last call, if it did.
     std::exception_ptr thrown() const noexcept { return state_ != nullptr ? state_->thrown : nullptr; }
     void forget_thrown() noexcept
@@ -1033,6 +1040,19 @@ struct phrase {
     float bonus;
 };
 
+namespace detail {
+
+inline std::vector<koshi_phrase> raw_phrases(const std::vector<phrase> &phrases)
+{
+    std::vector<koshi_phrase> raw;
+    raw.reserve(phrases.size());
+    for (const phrase &each : phrases)
+        raw.push_back({each.labels.data(), each.labels.size(), each.bonus, 0});
+    return raw;
+}
+
+} // namespace detail
+
 // A segment of an endless utterance, closed by an end point.
 struct closed_segment {
     koshi_endpoint end;
@@ -1077,6 +1097,17 @@ public:
         return try_call(koshi_channel_push, get(), rows.data, rows.frames, rows.columns, rows.stride);
     }
     koshi_status push(const rows &rows) { return try_push(rows).value(); }
+    // Rows in the memory of the decoder's GPU, behind what `stream` (a CUstream) holds.
+    result<koshi_status> try_push_device(std::uint64_t rows, std::size_t frames, std::size_t columns,
+                                         std::size_t stride, void *stream = nullptr)
+    {
+        return try_call(koshi_channel_push_device, get(), rows, frames, columns, stride, stream);
+    }
+    koshi_status push_device(std::uint64_t rows, std::size_t frames, std::size_t columns, std::size_t stride,
+                             void *stream = nullptr)
+    {
+        return try_push_device(rows, frames, columns, stride, stream).value();
+    }
     result<koshi_status> try_submit(const rows &rows)
     {
         return try_call(koshi_channel_submit, get(), rows.data, rows.frames, rows.columns, rows.stride);
@@ -1101,11 +1132,8 @@ public:
     // In place of those set before.
     result<koshi_status> try_set_bias(const std::vector<phrase> &phrases)
     {
-        std::vector<koshi_phrase> raw;
-        raw.reserve(phrases.size());
-        for (const phrase &each : phrases)
-            raw.push_back({each.labels.data(), each.labels.size(), each.bonus, 0});
-        return try_call(koshi_channel_set_bias, get(), static_cast<const koshi_phrase *>(raw.data()), raw.size());
+        const std::vector<koshi_phrase> raw = detail::raw_phrases(phrases);
+        return try_call(koshi_channel_set_bias, get(), raw.data(), raw.size());
     }
     void set_bias(const std::vector<phrase> &phrases) { try_set_bias(phrases).value(); }
     // How many frames were searched; at most `max_frames`, if that is not negative. An exception of the
@@ -1260,6 +1288,536 @@ inline result<koshi_status> channel::try_set_listener(std::unique_ptr<koshi::lis
                     static_cast<void *>(listener.release()), drop);
 }
 
+// Memory for derivatives, in rows that begin `stride` elements apart; none: they are not computed.
+struct derivatives {
+    float *data = nullptr;
+    std::size_t stride = 0;
+};
+
+// The denominator graph of chain training.
+class den_graph : public handle<koshi_den_graph> {
+public:
+    using handle::handle;
+    static result<den_graph> try_read(const std::string &path, std::size_t num_pdfs)
+    {
+        return try_make<den_graph>(koshi_den_graph_read, path.c_str(), num_pdfs);
+    }
+    static den_graph read(const std::string &path, std::size_t num_pdfs) { return try_read(path, num_pdfs).value(); }
+    static result<den_graph> try_from_memory(span<const std::uint8_t> bytes, std::size_t num_pdfs)
+    {
+        return try_make<den_graph>(koshi_den_graph_from_memory, bytes.data(), bytes.size(), num_pdfs);
+    }
+    static den_graph from_memory(span<const std::uint8_t> bytes, std::size_t num_pdfs)
+    {
+        return try_from_memory(bytes, num_pdfs).value();
+    }
+    den_graph share() const noexcept { return detail::shared(*this); }
+
+    std::int64_t num_states() const noexcept { return koshi_den_graph_num_states(get()); }
+    std::int64_t num_pdfs() const noexcept { return koshi_den_graph_num_pdfs(get()); }
+    span<const float> initial_probs() const noexcept { return detail::array(koshi_den_graph_initial_probs, *this); }
+};
+
+// What was said in each sequence of a minibatch of chain training.
+class supervision : public handle<koshi_supervision> {
+public:
+    using handle::handle;
+    static result<supervision> try_read(const std::string &path)
+    {
+        return try_make<supervision>(koshi_supervision_read, path.c_str());
+    }
+    static supervision read(const std::string &path) { return try_read(path).value(); }
+    static result<supervision> try_from_memory(span<const std::uint8_t> bytes)
+    {
+        return try_make<supervision>(koshi_supervision_from_memory, bytes.data(), bytes.size());
+    }
+    static supervision from_memory(span<const std::uint8_t> bytes) { return try_from_memory(bytes).value(); }
+    // A minibatch of all their sequences, in order.
+    static result<supervision> try_merge(const std::vector<supervision> &parts)
+    {
+        std::vector<const koshi_supervision *> raw;
+        raw.reserve(parts.size());
+        for (const supervision &each : parts)
+            raw.push_back(each.get());
+        return try_make<supervision>(koshi_supervision_merge, raw.data(), raw.size());
+    }
+    static supervision merge(const std::vector<supervision> &parts) { return try_merge(parts).value(); }
+    supervision share() const noexcept { return detail::shared(*this); }
+
+    result<buffer> try_to_memory(bool binary) const
+    {
+        return try_make<buffer>(koshi_supervision_to_memory, get(), std::int32_t(binary));
+    }
+    buffer to_memory(bool binary) const { return try_to_memory(binary).value(); }
+    std::int64_t num_sequences() const noexcept { return koshi_supervision_num_sequences(get()); }
+    std::int64_t frames_per_sequence() const noexcept { return koshi_supervision_frames_per_sequence(get()); }
+    std::int64_t num_pdfs() const noexcept { return koshi_supervision_num_pdfs(get()); }
+    bool is_end_to_end() const noexcept { return koshi_supervision_is_end_to_end(get()) == 1; }
+    float weight() const noexcept { return koshi_supervision_weight(get()); }
+};
+
+struct chain_objective {
+    double objf;
+    double l2_term;
+    double weight;
+    // False where no objective can be had, and a stated one takes its place.
+    bool complete;
+};
+
+struct chain_logprob {
+    double logprob;
+    bool complete;
+};
+
+inline koshi_chain_config chain_defaults() { return detail::defaults(koshi_chain_config_init); }
+
+inline result<chain_objective> try_chain_objf(const den_graph &graph, const supervision &said,
+                                              const koshi_chain_config &config, const rows &output,
+                                              derivatives deriv = {}, derivatives xent_deriv = {})
+{
+    chain_objective found{};
+    auto status = try_call(koshi_chain_objf, graph.get(), said.get(), &config, output.data, output.frames,
+                           output.columns, output.stride, &found.objf, &found.l2_term, &found.weight, deriv.data,
+                           deriv.stride, xent_deriv.data, xent_deriv.stride);
+    if (!status)
+        return status.failure();
+    found.complete = status.value() == KOSHI_OK;
+    return found;
+}
+inline chain_objective chain_objf(const den_graph &graph, const supervision &said, const koshi_chain_config &config,
+                                  const rows &output, derivatives deriv = {}, derivatives xent_deriv = {})
+{
+    return try_chain_objf(graph, said, config, output, deriv, xent_deriv).value();
+}
+
+// `lengths` are the frames of each sequence; without any, all have as many.
+inline result<chain_logprob> try_chain_denominator(const den_graph &graph, const koshi_chain_config &config,
+                                                   std::size_t num_sequences, const rows &output,
+                                                   derivatives deriv = {}, float deriv_weight = 1,
+                                                   span<const std::uint32_t> lengths = {})
+{
+    chain_logprob found{};
+    if (!lengths.empty() && lengths.size() != num_sequences)
+        return error(KOSHI_E_SHAPE, "lengths: not one for each sequence");
+    auto status = try_call(koshi_chain_denominator, graph.get(), &config, num_sequences, lengths.data(), output.data,
+                           output.frames, output.columns, output.stride, &found.logprob, deriv_weight, deriv.data,
+                           deriv.stride);
+    if (!status)
+        return status.failure();
+    found.complete = status.value() == KOSHI_OK;
+    return found;
+}
+inline chain_logprob chain_denominator(const den_graph &graph, const koshi_chain_config &config,
+                                       std::size_t num_sequences, const rows &output, derivatives deriv = {},
+                                       float deriv_weight = 1, span<const std::uint32_t> lengths = {})
+{
+    return try_chain_denominator(graph, config, num_sequences, output, deriv, deriv_weight, lengths).value();
+}
+
+inline result<chain_logprob> try_chain_numerator(const supervision &said, const rows &output, derivatives deriv = {})
+{
+    chain_logprob found{};
+    auto status = try_call(koshi_chain_numerator, said.get(), output.data, output.frames, output.columns,
+                           output.stride, &found.logprob, deriv.data, deriv.stride);
+    if (!status)
+        return status.failure();
+    found.complete = status.value() == KOSHI_OK;
+    return found;
+}
+inline chain_logprob chain_numerator(const supervision &said, const rows &output, derivatives deriv = {})
+{
+    return try_chain_numerator(said, output, deriv).value();
+}
+
+inline result<koshi_status> try_chain_penalize_out_of_range(float limit, float scale, const rows &output,
+                                                            derivatives deriv)
+{
+    return try_call(koshi_chain_penalize_out_of_range, limit, scale, output.data, output.frames, output.columns,
+                    output.stride, deriv.data, deriv.stride);
+}
+inline void chain_penalize_out_of_range(float limit, float scale, const rows &output, derivatives deriv)
+{
+    try_chain_penalize_out_of_range(limit, scale, output, deriv).value();
+}
+
+// The networks of a transducer. Members may throw, and run on all threads that search at the same time.
+class networks {
+public:
+    virtual ~networks() = default;
+    // Row i reads labels[i] after the history of states_in[i]: the state after it, and its row of outputs.
+    virtual void predict(span<const std::uint64_t> states_in, span<const std::int32_t> labels,
+                         span<std::uint64_t> states_out, span<float> outputs) = 0;
+    // Row i of the scores joins row i of both.
+    virtual void join(const rows &encoder_rows, const rows &outputs, span<float> scores) = 0;
+    // Takes a state back; what it throws is dropped.
+    virtual void release_state(koshi_transducer_part, std::uint64_t) {}
+    // Only called where network_sizes::language_model says so.
+    virtual void lm_predict(span<const std::uint64_t> /* states_in */, span<const std::int32_t> /* labels */,
+                            span<std::uint64_t> /* states_out */, span<float> /* log_probs */)
+    {
+    }
+};
+
+struct network_sizes {
+    std::uint32_t vocab_size = 0;
+    std::uint32_t encoder_dim = 0;
+    std::uint32_t output_dim = 0;
+    std::int32_t blank = 0;
+    koshi_transducer_scores scores = KOSHI_TRANSDUCER_LOGITS;
+    bool language_model = false;
+};
+
+// An n-best list of a transducer search, best first.
+class hypotheses : public handle<koshi_hypotheses> {
+public:
+    using handle::handle;
+    hypotheses share() const noexcept { return detail::shared(*this); }
+
+    std::size_t size() const noexcept
+    {
+        const std::int64_t size = koshi_hypotheses_len(get());
+        return size > 0 ? std::size_t(size) : 0;
+    }
+    span<const std::int32_t> labels(std::size_t at) const noexcept { return array(koshi_hypotheses_labels, at); }
+    span<const std::uint32_t> frames(std::size_t at) const noexcept { return array(koshi_hypotheses_frames, at); }
+    span<const float> log_probs(std::size_t at) const noexcept { return array(koshi_hypotheses_log_probs, at); }
+    span<const float> lm_scores(std::size_t at) const noexcept { return array(koshi_hypotheses_lm_scores, at); }
+    span<const float> bias_scores(std::size_t at) const noexcept { return array(koshi_hypotheses_bias_scores, at); }
+    double score(std::size_t at) const noexcept { return koshi_hypotheses_score(get(), at); }
+    double normalised_score(std::size_t at) const noexcept { return koshi_hypotheses_normalised_score(get(), at); }
+    double full_score(std::size_t at) const noexcept { return koshi_hypotheses_full_score(get(), at); }
+    double posterior(std::size_t at) const noexcept { return koshi_hypotheses_posterior(get(), at); }
+    bool finished(std::size_t at) const noexcept { return koshi_hypotheses_finished(get(), at) == 1; }
+
+private:
+    template <class T>
+    span<const T> array(const T *(*function)(const koshi_hypotheses *, std::size_t, std::size_t *),
+                        std::size_t at) const noexcept
+    {
+        std::size_t size = 0;
+        const T *data = function(get(), at, &size);
+        return {data, size};
+    }
+};
+
+// A result, and whether it is all that was asked for (KOSHI_OK) or KOSHI_OK_PARTIAL.
+struct found_hypotheses {
+    hypotheses list;
+    bool complete;
+};
+
+// The hypotheses now, and how many labels of the first can no longer change.
+struct partial_hypotheses {
+    hypotheses list;
+    std::size_t stable_labels;
+};
+
+// Networks to be searched, by any number of streams and threads.
+class transducer : public handle<koshi_transducer> {
+public:
+    transducer() noexcept = default;
+    transducer(std::unique_ptr<networks> source, const network_sizes &sizes)
+        : transducer(try_new(std::move(source), sizes).value())
+    {
+    }
+
+    static koshi_transducer_config defaults() { return detail::defaults(koshi_transducer_config_init); }
+    static result<transducer> try_new(std::unique_ptr<networks> source, const network_sizes &sizes)
+    {
+        koshi_transducer_ops ops{};
+        ops.struct_size = sizeof ops;
+        ops.vocab_size = sizes.vocab_size;
+        ops.blank = sizes.blank;
+        ops.encoder_dim = sizes.encoder_dim;
+        ops.output_dim = sizes.output_dim;
+        ops.scores = sizes.scores;
+        ops.predict = [](void *self, const std::uint64_t *states_in, const std::int32_t *labels, std::size_t n,
+                         std::uint64_t *states_out, float *outputs) {
+            return guarded(self, [&](networks &source, const network_sizes &sizes) {
+                source.predict({states_in, n}, {labels, n}, {states_out, n}, {outputs, n * sizes.output_dim});
+            });
+        };
+        ops.join = [](void *self, const float *encoder_rows, const float *outputs, std::size_t n, float *scores) {
+            return guarded(self, [&](networks &source, const network_sizes &sizes) {
+                source.join({encoder_rows, n, sizes.encoder_dim}, {outputs, n, sizes.output_dim},
+                            {scores, n * sizes.vocab_size});
+            });
+        };
+        ops.release_state = [](void *self, koshi_transducer_part part, std::uint64_t state) {
+            guarded(self, [&](networks &source, const network_sizes &) { source.release_state(part, state); });
+        };
+        if (sizes.language_model)
+            ops.lm_predict = [](void *self, const std::uint64_t *states_in, const std::int32_t *labels, std::size_t n,
+                                std::uint64_t *states_out, float *log_probs) {
+                return guarded(self, [&](networks &source, const network_sizes &sizes) {
+                    source.lm_predict({states_in, n}, {labels, n}, {states_out, n}, {log_probs, n * sizes.vocab_size});
+                });
+            };
+        auto kept = std::make_unique<std::shared_ptr<state>>(std::make_shared<state>());
+        (*kept)->source = std::move(source);
+        (*kept)->sizes = sizes;
+        transducer made;
+        made.state_ = *kept;
+        // From here on the library drops it, also when the call fails.
+        auto status = try_call(koshi_transducer_new, static_cast<const koshi_transducer_ops *>(&ops),
+                               static_cast<void *>(kept.release()),
+                               koshi_drop_fn([](void *self) { delete static_cast<std::shared_ptr<state> *>(self); }),
+                               made.out());
+        if (!status)
+            return status.failure();
+        return made;
+    }
+
+    // What a member of the networks threw last, on whatever thread; nothing if none ever did.
+    std::exception_ptr thrown() const
+    {
+        if (!state_)
+            return nullptr;
+        const std::lock_guard<std::mutex> lock(state_->guard);
+        return state_->thrown;
+    }
+
+    // For streams and searches that begin from now on, in place of those set before.
+    result<koshi_status> try_set_bias(const std::vector<phrase> &phrases) const
+    {
+        const std::vector<koshi_phrase> raw = detail::raw_phrases(phrases);
+        return try_call(koshi_transducer_set_bias, get(), raw.data(), raw.size());
+    }
+    void set_bias(const std::vector<phrase> &phrases) const { try_set_bias(phrases).value(); }
+    result<koshi_transducer_calls> try_call_counts() const { return detail::filled(koshi_transducer_call_counts, *this); }
+    koshi_transducer_calls call_counts() const { return try_call_counts().value(); }
+
+    // Whole utterances together; each has its own result, whatever becomes of the others.
+    result<std::vector<result<found_hypotheses>>> try_search(const std::vector<rows> &utterances,
+                                                             const koshi_transducer_config &config) const
+    {
+        std::vector<koshi_transducer_utterance> raw(utterances.size());
+        std::vector<koshi_hypotheses *> made(utterances.size());
+        for (std::size_t at = 0; at < raw.size(); ++at) {
+            const rows &each = utterances[at];
+            raw[at] = {each.data, each.frames, each.columns, each.stride, 0, 0, nullptr};
+        }
+        auto status = try_call(koshi_transducer_search, get(), &config, raw.data(), raw.size(),
+                               sizeof(koshi_transducer_utterance), made.data());
+        if (!status)
+            return status.failure();
+        std::vector<result<found_hypotheses>> found;
+        found.reserve(raw.size());
+        for (std::size_t at = 0; at < raw.size(); ++at) {
+            hypotheses list(made[at]);
+            if (raw[at].status < 0)
+                found.emplace_back(detail::taken(raw[at].status, raw[at].error));
+            else
+                found.emplace_back(found_hypotheses{std::move(list), raw[at].status == KOSHI_OK});
+        }
+        return found;
+    }
+    std::vector<result<found_hypotheses>> search(const std::vector<rows> &utterances,
+                                                 const koshi_transducer_config &config) const
+    {
+        return try_search(utterances, config).value();
+    }
+    // Each item gets its own status; true if all succeeded.
+    result<bool> try_advance(span<koshi_transducer_item> items) const
+    {
+        auto status =
+            try_call(koshi_transducer_advance, get(), items.data(), items.size(), sizeof(koshi_transducer_item));
+        return status ? result<bool>(status.value() == KOSHI_OK) : result<bool>(status.failure());
+    }
+    bool advance(span<koshi_transducer_item> items) const { return try_advance(items).value(); }
+
+private:
+    struct state {
+        std::unique_ptr<networks> source;
+        network_sizes sizes;
+        std::mutex guard;
+        std::exception_ptr thrown;
+    };
+
+    // No exception may pass through the library: it is kept.
+    template <class Body>
+    static koshi_status guarded(void *self, Body body) noexcept
+    {
+        state &kept = **static_cast<std::shared_ptr<state> *>(self);
+        try {
+            body(*kept.source, kept.sizes);
+            return KOSHI_OK;
+        } catch (...) {
+            const std::lock_guard<std::mutex> lock(kept.guard);
+            kept.thrown = std::current_exception();
+            return KOSHI_E_CALLBACK;
+        }
+    }
+
+    std::shared_ptr<state> state_;
+};
+
+// One utterance of a transducer, whose encoder rows come piece by piece.
+class transducer_stream : public handle<koshi_transducer_stream> {
+public:
+    transducer_stream() noexcept = default;
+    transducer_stream(const transducer &transducer, const koshi_transducer_config &config)
+        : transducer_stream(try_new(transducer, config).value())
+    {
+    }
+    static result<transducer_stream> try_new(const transducer &transducer, const koshi_transducer_config &config)
+    {
+        return try_make<transducer_stream>(koshi_transducer_stream_new,
+                                           static_cast<const koshi_transducer *>(transducer.get()), &config);
+    }
+
+    result<koshi_status> try_push(const rows &rows)
+    {
+        return try_call(koshi_transducer_stream_push, get(), rows.data, rows.frames, rows.columns, rows.stride);
+    }
+    void push(const rows &rows) { try_push(rows).value(); }
+    result<partial_hypotheses> try_partial() const
+    {
+        partial_hypotheses now{};
+        auto status = try_call(koshi_transducer_stream_partial, get(), now.list.out(), &now.stable_labels);
+        if (!status)
+            return status.failure();
+        return now;
+    }
+    partial_hypotheses partial() const { return try_partial().value(); }
+    // Labels that all hypotheses share, each handed out once.
+    result<hypotheses> try_commit() { return try_make<hypotheses>(koshi_transducer_stream_commit, get()); }
+    hypotheses commit() { return try_commit().value(); }
+    result<found_hypotheses> try_finish()
+    {
+        found_hypotheses found{};
+        auto status = try_call(koshi_transducer_stream_finish, get(), found.list.out());
+        if (!status)
+            return status.failure();
+        found.complete = status.value() == KOSHI_OK;
+        return found;
+    }
+    found_hypotheses finish() { return try_finish().value(); }
+    // From any thread, at any time.
+    result<koshi_status> try_cancel() { return try_call(koshi_transducer_stream_cancel, get()); }
+    void cancel() { try_cancel().value(); }
+    std::int64_t num_frames() const noexcept { return koshi_transducer_stream_num_frames(get()); }
+};
+
+struct cut_example;
+
+// An example for cross-entropy training (nnet2).
+class example : public handle<koshi_example> {
+public:
+    example() noexcept = default;
+    explicit example(const koshi_example_parts &parts) : example(try_new(parts).value()) {}
+    static koshi_example_parts parts() { return detail::defaults(koshi_example_parts_init); }
+    static result<example> try_new(const koshi_example_parts &parts)
+    {
+        return try_make<example>(koshi_example_new, &parts);
+    }
+    static result<example> try_from_memory(span<const std::uint8_t> bytes)
+    {
+        return try_make<example>(koshi_example_from_memory, bytes.data(), bytes.size());
+    }
+    static example from_memory(span<const std::uint8_t> bytes) { return try_from_memory(bytes).value(); }
+    result<buffer> try_to_memory(bool binary) const
+    {
+        return try_make<buffer>(koshi_example_to_memory, get(), std::int32_t(binary));
+    }
+    buffer to_memory(bool binary) const { return try_to_memory(binary).value(); }
+
+    result<koshi_example_summary> try_info() const { return detail::filled(koshi_example_info, *this); }
+    koshi_example_summary info() const { return try_info().value(); }
+    span<const koshi_label> labels() const noexcept { return detail::array(koshi_example_labels, *this); }
+    span<const std::uint32_t> label_offsets() const noexcept
+    {
+        return detail::array(koshi_example_label_offsets, *this);
+    }
+    span<const float> speaker() const noexcept { return detail::array(koshi_example_speaker, *this); }
+    rows frames() const noexcept
+    {
+        std::size_t count = 0, columns = 0;
+        const float *data = koshi_example_frames(get(), &count, &columns);
+        return {data, count, columns};
+    }
+    result<koshi_label> try_label(std::size_t frame) const
+    {
+        koshi_label found{};
+        auto status = try_call(koshi_example_label, get(), frame, &found.pdf, &found.weight);
+        return status ? result<koshi_label>(found) : result<koshi_label>(status.failure());
+    }
+    koshi_label label(std::size_t frame) const { return try_label(frame).value(); }
+    result<koshi_status> try_set_label(std::size_t frame, koshi_label label)
+    {
+        return try_call(koshi_example_set_label, get(), frame, label.pdf, label.weight);
+    }
+    void set_label(std::size_t frame, koshi_label label) { try_set_label(frame, label).value(); }
+    result<cut_example> try_extract(std::int32_t start_frame, std::int32_t num_frames, std::int32_t left_context,
+                                    std::int32_t right_context) const;
+    cut_example extract(std::int32_t start_frame, std::int32_t num_frames, std::int32_t left_context,
+                        std::int32_t right_context) const;
+    // Whether the parts fit together; throws what is wrong.
+    result<koshi_status> try_check() const { return try_call(koshi_example_check, get()); }
+    void check() const { try_check().value(); }
+};
+
+// An example that was cut out of another one, and whether all that was asked for was there.
+struct cut_example {
+    koshi::example example;
+    bool complete;
+};
+
+inline result<cut_example> example::try_extract(std::int32_t start_frame, std::int32_t num_frames,
+                                                std::int32_t left_context, std::int32_t right_context) const
+{
+    cut_example cut{};
+    auto status = try_call(koshi_example_extract, get(), start_frame, num_frames, left_context, right_context,
+                           cut.example.out());
+    if (!status)
+        return status.failure();
+    cut.complete = status.value() == KOSHI_OK;
+    return cut;
+}
+
+inline cut_example example::extract(std::int32_t start_frame, std::int32_t num_frames, std::int32_t left_context,
+                                    std::int32_t right_context) const
+{
+    return try_extract(start_frame, num_frames, left_context, right_context).value();
+}
+
+// An example for discriminative training (nnet2).
+class degs : public handle<koshi_degs> {
+public:
+    using handle::handle;
+    explicit degs(const koshi_degs_parts &parts) : degs(try_new(parts).value()) {}
+    static koshi_degs_parts parts() { return detail::defaults(koshi_degs_parts_init); }
+    static result<degs> try_new(const koshi_degs_parts &parts) { return try_make<degs>(koshi_degs_new, &parts); }
+    static result<degs> try_from_memory(span<const std::uint8_t> bytes)
+    {
+        return try_make<degs>(koshi_degs_from_memory, bytes.data(), bytes.size());
+    }
+    static degs from_memory(span<const std::uint8_t> bytes) { return try_from_memory(bytes).value(); }
+    result<buffer> try_to_memory(bool binary) const
+    {
+        return try_make<buffer>(koshi_degs_to_memory, get(), std::int32_t(binary));
+    }
+    buffer to_memory(bool binary) const { return try_to_memory(binary).value(); }
+    degs share() const noexcept { return detail::shared(*this); }
+
+    result<koshi_degs_summary> try_info() const { return detail::filled(koshi_degs_info, *this); }
+    koshi_degs_summary info() const { return try_info().value(); }
+    float weight() const noexcept { return koshi_degs_weight(get()); }
+    span<const std::int32_t> alignment() const noexcept { return detail::array(koshi_degs_alignment, *this); }
+    span<const float> speaker() const noexcept { return detail::array(koshi_degs_speaker, *this); }
+    rows frames() const noexcept
+    {
+        std::size_t count = 0, columns = 0;
+        const float *data = koshi_degs_frames(get(), &count, &columns);
+        return {data, count, columns};
+    }
+    result<koshi::lattice> try_lattice() const { return try_make<koshi::lattice>(koshi_degs_lattice, get()); }
+    koshi::lattice lattice() const { return try_lattice().value(); }
+    // Whether the parts fit together; throws what is wrong.
+    result<koshi_status> try_check() const { return try_call(koshi_degs_check, get()); }
+    void check() const { try_check().value(); }
+};
+
 // Numbers in rows.
 class matrix : public handle<koshi_matrix> {
 public:
@@ -1283,6 +1841,20 @@ struct entry {
 
 namespace detail {
 
+// The next entry of a table by a function that writes key and value; nothing behind the last one.
+template <class Value, class Function, class Reader>
+result<std::optional<entry<Value>>> next_entry(Function function, Reader *reader)
+{
+    const char *key = nullptr;
+    Value value;
+    auto status = try_call(function, reader, &key, value.out());
+    if (!status)
+        return status.failure();
+    if (key == nullptr)
+        return std::optional<entry<Value>>();
+    return std::optional<entry<Value>>(entry<Value>{key, std::move(value)});
+}
+
 // A table that is read entry by entry.
 template <class Self, class Value, class Reader, auto Open, auto Next>
 class reader : public handle<Reader> {
@@ -1294,14 +1866,7 @@ public:
     // Nothing behind the last entry.
     result<std::optional<entry<Value>>> try_next()
     {
-        const char *key = nullptr;
-        Value value;
-        auto status = try_call(Next, this->get(), &key, value.out());
-        if (!status)
-            return status.failure();
-        if (key == nullptr)
-            return std::optional<entry<Value>>();
-        return std::optional<entry<Value>>(entry<Value>{key, std::move(value)});
+        return next_entry<Value>(Next, this->get());
     }
     std::optional<entry<Value>> next() { return try_next().value(); }
 };
@@ -1353,6 +1918,151 @@ public:
     }
     void write(const std::string &key, span<const std::int32_t> values) { try_write(key, values).value(); }
 };
+
+// A table of training examples of one kind, read entry by entry.
+class egs_reader : public handle<koshi_egs_reader> {
+public:
+    using handle::handle;
+    egs_reader(const std::string &rspecifier, koshi_egs_kind kind) : egs_reader(try_open(rspecifier, kind).value()) {}
+    static result<egs_reader> try_open(const std::string &rspecifier, koshi_egs_kind kind)
+    {
+        return try_make<egs_reader>(koshi_egs_reader_open, rspecifier.c_str(), std::int32_t(kind));
+    }
+
+    // Nothing behind the last entry.
+    result<std::optional<entry<example>>> try_next()
+    {
+        return detail::next_entry<example>(koshi_egs_reader_next, get());
+    }
+    std::optional<entry<example>> next() { return try_next().value(); }
+    result<std::optional<entry<degs>>> try_next_degs()
+    {
+        return detail::next_entry<degs>(koshi_egs_reader_next_degs, get());
+    }
+    std::optional<entry<degs>> next_degs() { return try_next_degs().value(); }
+};
+
+// A table of training examples of one kind, asked for by key.
+class egs_table : public handle<koshi_egs_table> {
+public:
+    using handle::handle;
+    egs_table(const std::string &rspecifier, koshi_egs_kind kind) : egs_table(try_open(rspecifier, kind).value()) {}
+    static result<egs_table> try_open(const std::string &rspecifier, koshi_egs_kind kind)
+    {
+        return try_make<egs_table>(koshi_egs_table_open, rspecifier.c_str(), std::int32_t(kind));
+    }
+
+    // Nothing where the table does not have the key.
+    result<std::optional<example>> try_find(const std::string &key)
+    {
+        return found(try_make<example>(koshi_egs_table_find, get(), key.c_str()));
+    }
+    std::optional<example> find(const std::string &key) { return try_find(key).value(); }
+    result<std::optional<degs>> try_find_degs(const std::string &key)
+    {
+        return found(try_make<degs>(koshi_egs_table_find_degs, get(), key.c_str()));
+    }
+    std::optional<degs> find_degs(const std::string &key) { return try_find_degs(key).value(); }
+
+private:
+    template <class Value>
+    static result<std::optional<Value>> found(result<Value> made)
+    {
+        if (!made)
+            return made.failure();
+        return made.value() ? std::optional<Value>(std::move(made).value()) : std::nullopt;
+    }
+};
+
+// A table of training examples of one kind, written entry by entry.
+class egs_writer : public handle<koshi_egs_writer> {
+public:
+    using handle::handle;
+    egs_writer(const std::string &wspecifier, koshi_egs_kind kind) : egs_writer(try_open(wspecifier, kind).value()) {}
+    static result<egs_writer> try_open(const std::string &wspecifier, koshi_egs_kind kind)
+    {
+        return try_make<egs_writer>(koshi_egs_writer_open, wspecifier.c_str(), std::int32_t(kind));
+    }
+
+    result<koshi_status> try_write(const std::string &key, const example &value)
+    {
+        return try_call(koshi_egs_writer_write, get(), key.c_str(), value.get());
+    }
+    void write(const std::string &key, const example &value) { try_write(key, value).value(); }
+    result<koshi_status> try_write(const std::string &key, const degs &value)
+    {
+        return try_call(koshi_egs_writer_write_degs, get(), key.c_str(), value.get());
+    }
+    void write(const std::string &key, const degs &value) { try_write(key, value).value(); }
+    // Only this tells of a failure of the last writes.
+    result<koshi_status> try_close() { return try_call(koshi_egs_writer_close, get()); }
+    void close() { try_close().value(); }
+};
+
+// Where some threads leave examples and others fetch them.
+class examples_repository : public handle<koshi_examples_repository> {
+public:
+    using handle::handle;
+    explicit examples_repository(std::size_t capacity) : examples_repository(try_new(capacity).value()) {}
+    static result<examples_repository> try_new(std::size_t capacity)
+    {
+        return try_make<examples_repository>(koshi_examples_repository_new, capacity);
+    }
+
+    // Waits for room. `examples` is empty after a success, and as it was after a failure.
+    result<koshi_status> try_accept(std::vector<example> &examples) const
+    {
+        std::vector<koshi_example *> raw;
+        raw.reserve(examples.size());
+        for (const example &each : examples)
+            raw.push_back(each.get());
+        auto status = try_call(koshi_examples_repository_accept, get(), raw.data(), raw.size());
+        if (status) {
+            for (example &each : examples)
+                each.release();
+            examples.clear();
+        }
+        return status;
+    }
+    void accept(std::vector<example> &examples) const { try_accept(examples).value(); }
+    // Waits for the first; none come any more where the answer is empty.
+    result<std::vector<example>> try_provide(std::size_t most) const
+    {
+        std::vector<koshi_example *> raw(most);
+        std::vector<example> given(most);
+        std::size_t count = 0;
+        auto status = try_call(koshi_examples_repository_provide, get(), raw.data(), most, &count);
+        if (!status)
+            return status.failure();
+        given.resize(count);
+        for (std::size_t at = 0; at < count; ++at)
+            given[at].reset(raw[at]);
+        return given;
+    }
+    std::vector<example> provide(std::size_t most) const { return try_provide(most).value(); }
+    result<koshi_status> try_done() const { return try_call(koshi_examples_repository_done, get()); }
+    void done() const { try_done().value(); }
+    result<koshi_status> try_cancel() const { return try_call(koshi_examples_repository_cancel, get()); }
+    void cancel() const { try_cancel().value(); }
+};
+
+// Whether names of tables and files may be commands, in the whole process.
+inline result<koshi_status> try_allow_commands(bool allow)
+{
+    return try_call(koshi_tables_allow_commands, std::int32_t(allow));
+}
+inline void allow_commands(bool allow) { try_allow_commands(allow).value(); }
+
+// GPUs that can be used, and why there is none.
+inline std::int32_t cuda_device_count() noexcept { return koshi_cuda_device_count(); }
+inline std::string_view cuda_why_not() noexcept { return koshi_cuda_why_not(); }
+inline result<koshi_cuda_device> try_cuda_device_info(std::int32_t index)
+{
+    koshi_cuda_device info{};
+    auto status = try_call(koshi_cuda_device_info, index, &info, sizeof info);
+    return status ? result<koshi_cuda_device>(info) : result<koshi_cuda_device>(status.failure());
+}
+inline koshi_cuda_device cuda_device_info(std::int32_t index) { return try_cuda_device_info(index).value(); }
 
 // Takes what the library logs, from any thread; what it throws is dropped.
 using log_function = std::function<void(koshi_log_level level, std::string_view target, std::string_view message)>;
