@@ -41,8 +41,10 @@ version=$(sed -n '/^\[package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 soversion=${version%%.*}
 # What Rust's own library needs of the system: rustc --print native-static-libs.
 system_libraries=(-lgcc_s -lutil -lrt -lpthread -lm -ldl)
-headers=(koshi.h koshi.hpp)
-commands=()
+headers=() commands=()
+for header in include/*.h include/*.hpp; do
+    headers+=("$(basename "$header")")
+done
 for source in src/bin/koshi-*.rs; do
     commands+=("$(basename "$source" .rs)")
 done
@@ -111,9 +113,10 @@ fill koshi.pc.in "${system_libraries[*]}" > "$folder/koshi.pc"
 # CMake's lists have semicolons, and its names of libraries no -l.
 fill koshi-config.cmake.in "$(printf '%s;' "${system_libraries[@]#-l}" | sed 's/;$//')" > "$folder/koshi-config.cmake"
 fill koshi-config-version.cmake.in '' > "$folder/koshi-config-version.cmake"
-# Name, version, licence and home of each package that the library holds.
+# Name, version, licence and home of each package that the library holds, and of Rust's own library.
 cargo tree --offline --locked --edges normal --no-dedupe --prefix none --format '{p} | {l} | {r}' |
     sed 's| (/[^)]*)||; s| (proc-macro)||' | sort -u > "$folder/DEPENDENCIES"
+rustc --version | sed 's#^rustc \([^ ]*\).*#std v\1 | MIT OR Apache-2.0 | https://github.com/rust-lang/rust#' >> "$folder/DEPENDENCIES"
 put 644 "$folder/koshi.pc" "$libdir/pkgconfig/koshi.pc"
 put 644 "$folder/koshi-config.cmake" "$libdir/cmake/koshi/koshi-config.cmake"
 put 644 "$folder/koshi-config-version.cmake" "$libdir/cmake/koshi/koshi-config-version.cmake"

@@ -37,6 +37,13 @@ fn files(folder: &Path) -> BTreeSet<String> {
     found.lines().map(String::from).collect()
 }
 
+/// The headers of `include/`.
+fn headers() -> BTreeSet<String> {
+    let names = fs::read_dir(common::root().join("include")).unwrap().map(|entry| entry.unwrap().file_name());
+    let names = names.map(|name| name.into_string().unwrap());
+    names.filter(|name| name.ends_with(".h") || name.ends_with(".hpp")).collect()
+}
+
 /// An installation in a folder that it was not made for: it must do wherever it lies.
 fn moved() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -64,6 +71,45 @@ fn decode(program: &Path) {
     assert!(printed.to_lowercase().contains("you are now muted"), "{printed}");
 }
 
+/// What cargo reads in `Cargo.toml`.
+fn manifest() -> serde_json::Value {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--offline", "--format-version=1"])
+        .current_dir(common::root())
+        .output()
+        .unwrap();
+    let mut metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    metadata["packages"][0].take()
+}
+
+/// Packages of `Cargo.lock` that the library may hold: those that are reached from `[dependencies]`.
+fn locked() -> BTreeSet<String> {
+    let lock = fs::read_to_string(common::root().join("Cargo.lock")).unwrap();
+    let package = |text: &str| -> (String, Vec<String>) {
+        let name = text.lines().find_map(|line| line.strip_prefix("name = ")).unwrap().trim_matches('"').into();
+        let quoted = |line: &str| line.split_once('"')?.1.split(['"', ' ']).next().map(String::from);
+        let needs = text.split_once("dependencies = [").map_or("", |(_, list)| list);
+        (name, needs.lines().filter_map(quoted).collect())
+    };
+    let packages: Vec<_> = lock.split("[[package]]").skip(1).map(package).collect();
+    let manifest = manifest();
+    let direct = manifest["dependencies"].as_array().unwrap().iter();
+    let mut open: Vec<String> =
+        direct.filter(|one| one["kind"].is_null()).map(|one| one["name"].as_str().unwrap().to_string()).collect();
+    assert!(open.len() > 5, "{open:?}");
+    let mut reached = BTreeSet::new();
+    while let Some(name) = open.pop() {
+        if reached.insert(name.clone()) {
+            let needs = packages.iter().filter(|(package, _)| *package == name).flat_map(|(_, needs)| needs);
+            open.extend(needs.cloned());
+        }
+    }
+    reached
+}
+
+/// What only other systems need.
+const NOT_ON_THIS_SYSTEM: &[&str] = &["bitflags", "redox_syscall", "windows-link"];
+
 #[test]
 fn everything_is_there_and_goes_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -72,7 +118,7 @@ fn everything_is_there_and_goes_again() {
     install(options, &format!("DESTDIR='{stage}'"));
     let found = files(folder.path());
     let version = env!("CARGO_PKG_VERSION");
-    let mut wanted: BTreeSet<String> = ["koshi.h", "koshi.hpp"].map(|name| format!("opt/koshi/include/{name}")).into();
+    let mut wanted: BTreeSet<String> = headers().iter().map(|name| format!("opt/koshi/include/{name}")).collect();
     for source in fs::read_dir(common::root().join("src/bin")).unwrap() {
         let path = source.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "rs") {
@@ -93,6 +139,9 @@ fn everything_is_there_and_goes_again() {
     let licences = fs::read_to_string(folder.path().join("opt/doc/DEPENDENCIES")).unwrap();
     assert!(licences.contains("cudarc v0.19.10 | MIT OR Apache-2.0 | "), "{licences}");
     assert!(!licences.contains("criterion") && !licences.contains("(/"), "{licences}");
+    let listed: BTreeSet<&str> = licences.lines().map(|line| line.split(" v").next().unwrap()).collect();
+    let missing: Vec<String> = locked().into_iter().filter(|name| !listed.contains(&**name)).collect();
+    assert_eq!(missing, NOT_ON_THIS_SYSTEM, "packages without a licence in {licences}");
     for line in licences.lines() {
         let fields: Vec<&str> = line.split(" | ").collect();
         assert!(fields.len() == 3 && !fields[1].is_empty(), "no licence: {line}");
@@ -102,6 +151,42 @@ fn everything_is_there_and_goes_again() {
 
     install(&format!("{options} --uninstall"), &format!("DESTDIR='{stage}'"));
     assert_eq!(files(folder.path()), BTreeSet::new());
+}
+
+/// What `cargo cinstall` makes of `Cargo.toml` is what the script installs, but for commands, CMake's package and
+/// licences.
+#[test]
+fn cargo_c_is_told_the_same() {
+    let package = manifest();
+    assert!(package["features"]["capi"].is_array(), "cargo-c asks for this feature");
+    let capi = &package["metadata"]["capi"];
+    assert!(capi["header"]["generation"] == false && capi["header"]["subdirectory"] == false, "{capi}");
+    // As many parts of the version as the SONAME of src/build.rs has: libkoshi.so.0.
+    assert_eq!(capi["library"]["version_suffix_components"], 1);
+    let assets = capi["install"]["include"]["asset"].as_array().unwrap();
+    let patterns: Vec<&str> = assets.iter().map(|asset| asset["from"].as_str().unwrap()).collect();
+    let listed = shell(&format!("ls -d {}", patterns.join(" ")), common::root());
+    let installed: BTreeSet<String> = listed.lines().map(|path| path.trim_start_matches("include/").into()).collect();
+    assert_eq!(installed, headers());
+}
+
+/// What the static library needs of the system is what the compiler says.
+#[test]
+fn private_libraries_are_those_of_rust() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("empty.rs"), "").unwrap();
+    let output = Command::new("rustc")
+        .args(["--crate-type=staticlib", "--print=native-static-libs", "empty.rs"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let said = said.lines().find_map(|line| line.split_once("native-static-libs: ")).unwrap().1;
+    let script = fs::read_to_string(common::root().join("install.sh")).unwrap();
+    let listed = script.lines().find_map(|line| line.strip_prefix("system_libraries=(")).unwrap();
+    // Every linker has the C library.
+    let wanted: BTreeSet<&str> = said.split_whitespace().filter(|name| *name != "-lc").collect();
+    assert_eq!(listed.trim_end_matches(')').split_whitespace().collect::<BTreeSet<_>>(), wanted);
 }
 
 #[test]
