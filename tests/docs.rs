@@ -165,6 +165,12 @@ fn the_program_of_embedding_runs() {
         assert!(output.status.success(), "{}", common::c::text(&output));
         assert_eq!(&String::from_utf8(output.stdout).unwrap(), printed);
     }
+    let elsewhere = Program::compile(&source, Language::C99).run_in(folder.path(), &[]);
+    let said = String::from_utf8(elsewhere.stderr).unwrap();
+    assert!(
+        elsewhere.status.code() == Some(1) && said.starts_with("KOSHI_E_IO: ") && said.contains("trans.mdl"),
+        "{said}"
+    );
 }
 
 /// Rows of a Markdown table that begins with `head`, as cells.

@@ -28,7 +28,7 @@ fn program() -> String {
     let (example, _) = example_and_fragments();
     assert_eq!(example.lines().count(), 10);
     let call = |line: &str| match line.split_once(';') {
-        Some((call, rest)) if call.contains("&err") => format!("try_it({call}, err);{rest}\n"),
+        Some((call, rest)) if call.contains("&err") => format!("try_it({call}, &err);{rest}\n"),
         _ => format!("{line}\n"),
     };
     let example: String = example.lines().map(call).collect();
@@ -40,10 +40,10 @@ const BEFORE: &str = "\
 #include <stdlib.h>
 #include <koshi.h>
 
-static void try_it(koshi_status status, koshi_error *err)
+static void try_it(koshi_status status, koshi_error **err)
 {
     if (status < 0) {
-        fprintf(stderr, \"%s\\n\", err ? koshi_error_message(err) : \"no memory\");
+        fprintf(stderr, \"%s\\n\", *err ? koshi_error_message(*err) : \"no memory\");
         exit(1);
     }
 }
@@ -64,11 +64,11 @@ const char *key;
 const float *rows;
 size_t frames, columns;
 char text[100];
-try_it(koshi_symbols_read(\"words.txt\", &words, &err), err);
-try_it(koshi_matrix_reader_open(\"ark:loglikes.ark\", &reader, &err), err);
-try_it(koshi_matrix_reader_next(reader, &key, &matrix, &err), err);
+try_it(koshi_symbols_read(\"words.txt\", &words, &err), &err);
+try_it(koshi_matrix_reader_open(\"ark:loglikes.ark\", &reader, &err), &err);
+try_it(koshi_matrix_reader_next(reader, &key, &matrix, &err), &err);
 rows = koshi_matrix_data(matrix, &frames, &columns);
-try_it(koshi_decoder_config_init(&config, sizeof config, &err), err);
+try_it(koshi_decoder_config_init(&config, sizeof config, &err), &err);
 config.acoustic_scale = 0.083333f;
 ";
 
