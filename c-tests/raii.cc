@@ -3,7 +3,11 @@
 #include "koshi.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#if __cplusplus >= 202002L
+#include <span>
+#endif
 #include <thread>
 #include <type_traits>
 
@@ -100,6 +104,29 @@ void errors()
     CHECK(caught([&] { koshi::decoder decoder(nothing); }).status() == KOSHI_E_HANDLE);
     CHECK(koshi::path().olabels().empty() && koshi::paths().size() == 0 && koshi::matrix().rows().frames == 0);
     CHECK(koshi::buffer().to_string().empty());
+}
+
+std::size_t length(koshi::span<const std::int32_t> all)
+{
+    return all.size();
+}
+
+void spans()
+{
+    const std::vector<std::int32_t> fixed = {1, 2, 3};
+    std::array<std::int32_t, 2> array = {4, 5};
+    std::int32_t plain[] = {6};
+    CHECK(length(fixed) == 3 && length(array) == 2 && length(plain) == 1 && length({}) == 0);
+    koshi::span<std::int32_t> changed = array;
+    changed[1] = 7;
+    CHECK(array[1] == 7 && length(changed.to_vector()) == 2);
+    static_assert(!std::is_constructible_v<koshi::span<std::int32_t>, const std::vector<std::int32_t> &>);
+    static_assert(!std::is_constructible_v<koshi::span<const std::int32_t>, const std::vector<float> &>);
+#if __cplusplus >= 202002L
+    CHECK(length(std::span<const std::int32_t>(fixed)) == 3);
+    const koshi::span<const std::int32_t> ours = fixed;
+    CHECK(std::span<const std::int32_t>(ours).size() == 3);
+#endif
 }
 
 void owners()
@@ -714,6 +741,7 @@ void logs()
 int main()
 {
     errors();
+    spans();
     owners();
     decoding();
     tables();

@@ -31,6 +31,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -49,11 +50,22 @@ namespace koshi {
 // Elements that lie side by side in memory of somebody else.
 template <class T>
 class span {
+    // There for containers of T, or of what is T but for const.
+    template <class Container>
+    using elements_of = std::enable_if_t<
+        !std::is_same_v<std::remove_const_t<Container>, span> &&
+        std::is_convertible_v<std::remove_pointer_t<decltype(std::data(std::declval<Container &>()))> (*)[], T (*)[]>>;
+
 public:
     constexpr span() noexcept = default;
     constexpr span(T *data, std::size_t size) noexcept : data_(data), size_(size) {}
-    template <class A>
-    constexpr span(const std::vector<std::remove_const_t<T>, A> &all) noexcept : data_(all.data()), size_(all.size())
+    // All elements of a vector, an array, a std::span: of what has them side by side.
+    template <class Container, class = elements_of<Container>>
+    constexpr span(Container &all) noexcept : data_(std::data(all)), size_(std::size(all))
+    {
+    }
+    template <class Container, class = elements_of<const Container>>
+    constexpr span(const Container &all) noexcept : data_(std::data(all)), size_(std::size(all))
     {
     }
 
