@@ -148,7 +148,8 @@ struct setting {
 struct figures {
     size_t errors, words;
     double seconds, frames, tokens, arcs;
-    double memory, formula; /* of the channel that takes most, and what docs/tuning.md says of that one */
+    double memory, formula; /* of the channel that takes most, and what that one takes at most */
+    double lane;            /* working memory */
 };
 
 static void push_all(koshi_channel *channel, const struct setting *setting, const koshi_matrix *scores)
@@ -169,21 +170,20 @@ static void push_all(koshi_channel *channel, const struct setting *setting, cons
     check(koshi_channel_finish(channel, &err), &err);
 }
 
-/* Bytes that a channel needs at least. */
+/* The most bytes that a channel takes: docs/tuning.md says why. */
 static double formula(const koshi_search_stats *stats, uint32_t link_budget, size_t columns)
 {
-    double frames = stats->frames > 0 ? (double)stats->frames : 1;
-    double links = (double)stats->links / frames, tokens = (double)stats->tokens / frames;
-    double window = link_budget / (2 * links);
-    window = window < 8 ? 8 : window > 50 ? 50 : window;
-    if (2 * window > frames)
-        window = frames / 2;
-    return 2 * window * (16 * links + 12 * tokens + 4 * (double)columns) + 20 * (double)stats->trace_links;
+    double tokens = (double)stats->max_tokens, each = (double)stats->links / (double)stats->tokens;
+    double frame = each * tokens, window = link_budget / 2.0;
+    window = (window < 8 * frame ? 8 * frame : window) + frame;
+    window = window > 50 * frame ? 50 * frame : window;
+    return 2 * (2 * (16 * window + 16 * window / each + 200 * (double)columns) + 24 * tokens +
+                30 * (double)stats->trace_links);
 }
 
 static struct figures run(const koshi_decoder *decoder, const struct setting *setting)
 {
-    struct figures sum = {0, 0, 0, 0, 0, 0, 0, 0};
+    struct figures sum = {0, 0, 0, 0, 0, 0, 0, 0, 0};
     size_t at;
     for (at = 0; at < num_utterances; ++at) {
         koshi_error *err = NULL;
@@ -233,7 +233,8 @@ static struct figures measure(const koshi_graph *graph, const struct setting *se
 {
     koshi_error *err = NULL;
     koshi_decoder *decoder = NULL;
-    struct figures found = {0, 0, 0, 0, 0, 0, 0, 0};
+    struct figures found = {0, 0, 0, 0, 0, 0, 0, 0, 0};
+    koshi_decoder_summary info;
     double seconds[MOST_RUNS];
     int at;
     check(koshi_decoder_new(graph, &setting->options, &decoder, &err), &err);
@@ -243,6 +244,8 @@ static struct figures measure(const koshi_graph *graph, const struct setting *se
     }
     qsort(seconds, (size_t)num_runs, sizeof seconds[0], by_size);
     found.seconds = seconds[num_runs / 2];
+    check(koshi_decoder_info(decoder, &info, sizeof info, &err), &err);
+    found.lane = (double)info.memory;
     koshi_decoder_free(decoder);
     return found;
 }
@@ -330,16 +333,16 @@ static void memory(const koshi_graph *graph, float scale)
     static const uint32_t budgets[] = {80000, 10000, 1000};
     struct setting setting = usual(scale);
     size_t at, budget;
-    puts("\n| beam | link_budget | KiB a channel | formula | µs a frame |");
-    puts("|---:|---:|---:|---:|---:|");
+    puts("\n| beam | link_budget | KiB a channel | at most | KiB a lane | µs a frame |");
+    puts("|---:|---:|---:|---:|---:|---:|");
     for (at = 0; at < sizeof beams / sizeof beams[0]; ++at)
         for (budget = 0; budget < sizeof budgets / sizeof budgets[0]; ++budget) {
             struct figures found;
             setting.options.beam = beams[at];
             setting.options.link_budget = budgets[budget];
             found = measure(graph, &setting);
-            printf("| %g | %u | %.0f | %.0f | %.1f |\n", (double)beams[at], (unsigned)budgets[budget],
-                   found.memory / 1024, found.formula / 1024, found.seconds / found.frames * 1e6);
+            printf("| %g | %u | %.0f | %.0f | %.0f | %.1f |\n", (double)beams[at], (unsigned)budgets[budget],
+                   found.memory / 1024, found.formula / 1024, found.lane / 1024, found.seconds / found.frames * 1e6);
         }
 }
 

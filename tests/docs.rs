@@ -194,7 +194,7 @@ fn tuning_tells_what_is_measured() {
     let mut rows = 0;
     // How many columns in front do not depend on the machine.
     for (head, same) in
-        [("| beam | lattice_beam", 7), ("| rows a push", 1), ("| beam | link_budget", 4), ("| states", 3)]
+        [("| beam | lattice_beam", 7), ("| rows a push", 1), ("| beam | link_budget", 5), ("| states", 3)]
     {
         let (told, found) = (table(&page, head), table(&printed, head));
         assert_eq!(told.len(), found.len(), "{head}");
@@ -206,8 +206,8 @@ fn tuning_tells_what_is_measured() {
     assert!(rows > 30);
     let number = |cell: &String| cell.parse::<f64>().unwrap();
     for row in table(&printed, "| beam | link_budget") {
-        let ratio = number(&row[2]) / number(&row[3]);
-        assert!((1.0..=3.0).contains(&ratio), "{row:?}: {ratio}");
+        let share = number(&row[2]) / number(&row[3]);
+        assert!((0.25..=1.0).contains(&share), "{row:?}: {share}");
     }
     let [graph] = &table(&printed, "| states")[..] else { panic!("one graph") };
     let formula = (11.0 * number(&graph[0]) + 13.0 * number(&graph[1])) / 1024.0;
