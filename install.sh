@@ -120,5 +120,5 @@ rustc --version | sed 's#^rustc \([^ ]*\).*#std v\1 | MIT OR Apache-2.0 | https:
 put 644 "$folder/koshi.pc" "$libdir/pkgconfig/koshi.pc"
 put 644 "$folder/koshi-config.cmake" "$libdir/cmake/koshi/koshi-config.cmake"
 put 644 "$folder/koshi-config-version.cmake" "$libdir/cmake/koshi/koshi-config-version.cmake"
-for name in LICENSE README.md CHANGELOG.md; do put 644 "$name" "$docdir/$name"; done
+for name in LICENSE README.md CHANGELOG.md docs/*.md; do put 644 "$name" "$docdir/$name"; done
 put 644 "$folder/DEPENDENCIES" "$docdir/DEPENDENCIES"
