@@ -459,7 +459,9 @@ static void item_ages(size_t released, size_t known, use_fn use)
 
 static void ages(void)
 {
+    {
 #include "abi/0_1.h"
+    }
 }
 
 static void versions(void)
