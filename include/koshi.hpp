@@ -1605,6 +1605,9 @@ public:
     {
         std::vector<koshi_transducer_utterance> raw(utterances.size());
         std::vector<koshi_hypotheses *> made(utterances.size());
+        // Owners are there before there is anything to own.
+        std::vector<hypotheses> lists(utterances.size());
+        std::vector<handle<koshi_error>> errors(utterances.size());
         for (std::size_t at = 0; at < raw.size(); ++at) {
             const rows &each = utterances[at];
             raw[at] = {each.data, each.frames, each.columns, each.stride, 0, 0, nullptr};
@@ -1613,14 +1616,17 @@ public:
                                sizeof(koshi_transducer_utterance), made.data());
         if (!status)
             return status.failure();
+        for (std::size_t at = 0; at < raw.size(); ++at) {
+            lists[at].reset(made[at]);
+            errors[at].reset(raw[at].error);
+        }
         std::vector<result<found_hypotheses>> found;
         found.reserve(raw.size());
         for (std::size_t at = 0; at < raw.size(); ++at) {
-            hypotheses list(made[at]);
             if (raw[at].status < 0)
-                found.emplace_back(detail::taken(raw[at].status, raw[at].error));
+                found.emplace_back(detail::taken(raw[at].status, errors[at].release()));
             else
-                found.emplace_back(found_hypotheses{std::move(list), raw[at].status == KOSHI_OK});
+                found.emplace_back(found_hypotheses{std::move(lists[at]), raw[at].status == KOSHI_OK});
         }
         return found;
     }

@@ -4,7 +4,9 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use common::c::{Language, Program};
 
@@ -185,12 +187,30 @@ fn table(text: &str, head: &str) -> Vec<Vec<String>> {
 /// The tables of the page are what `examples/tune.c` prints, but for times; memory is what its formula says.
 #[test]
 fn tuning_tells_what_is_measured() {
-    let program = Program::compile(&common::root().join("examples/tune.c"), Language::C99);
-    let arguments = ["trans.mdl", "HCLG.fst", "words.txt", "text", "ark:loglikes.ark", "0.083333", "1"];
-    let output = program.run_in(&prompts(), &arguments);
+    let page = read("docs/tuning.md");
+    let [commands] = &blocks(&page, "sh")[..] else { panic!("one block of commands is expected") };
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("target/release")).unwrap();
+    for name in ["libkoshi.so", "libkoshi.so.0"] {
+        symlink(common::shared_library(), folder.path().join("target/release").join(name)).unwrap();
+    }
+    symlink(common::root().join("include"), folder.path().join("include")).unwrap();
+    fs::create_dir_all(folder.path().join("examples/data/prompts")).unwrap();
+    for file in [
+        "tune.c",
+        "data/prompts/trans.mdl",
+        "data/prompts/HCLG.fst",
+        "data/prompts/words.txt",
+        "data/prompts/text",
+        "data/prompts/loglikes.ark",
+    ] {
+        fs::copy(common::root().join("examples").join(file), folder.path().join("examples").join(file)).unwrap();
+    }
+    // One run in place of five.
+    let commands = format!("{} 1\n", commands.trim_end());
+    let output = Command::new("sh").args(["-ec", &commands]).current_dir(folder.path()).output().unwrap();
     assert!(output.status.success(), "{}", common::c::text(&output));
     let printed = String::from_utf8(output.stdout).unwrap();
-    let page = read("docs/tuning.md");
     let mut rows = 0;
     // How many columns in front do not depend on the machine.
     for (head, same) in
