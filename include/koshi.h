@@ -1478,6 +1478,14 @@ koshi_status koshi_graph_write_cache(const koshi_graph *graph, const char *path,
 // partial results fail once it has found a fault. KOSHI_E_FORMAT or KOSHI_E_GRAPH for a damaged file.
 koshi_status koshi_graph_check(const koshi_graph *graph, koshi_error **err);
 
+// As koshi_graph_read_mapped, from `size` bytes at `data`, which are not needed afterwards.
+koshi_status koshi_graph_from_memory_mapped(const uint8_t *data,
+                                            size_t size,
+                                            const int32_t *columns,
+                                            size_t num_columns,
+                                            koshi_graph **graph,
+                                            koshi_error **err);
+
 // Describes `graph` in *info of `size` bytes. The first call on a graph walks all its arcs.
 koshi_status koshi_graph_info(const koshi_graph *graph,
                               koshi_graph_summary *info,
@@ -1663,6 +1671,14 @@ koshi_status koshi_channel_lattice(koshi_channel *channel,
                                    int32_t use_final,
                                    koshi_lattice **lattice,
                                    koshi_error **err);
+
+// The best path of koshi_channel_best_path as a raw lattice of that one path, in *lattice: labels and
+// costs of each of its arcs, and its final cost. It begins where koshi_channel_lattice begins.
+// KOSHI_E_STATE if the channel has not begun.
+koshi_status koshi_channel_best_path_lattice(const koshi_channel *channel,
+                                             int32_t use_final,
+                                             koshi_lattice **lattice,
+                                             koshi_error **err);
 
 // Counts of `channel` since begin, in *stats of `size` bytes. KOSHI_E_STATE if it has not begun.
 koshi_status koshi_channel_stats(const koshi_channel *channel,

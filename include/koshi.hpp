@@ -447,6 +447,15 @@ public:
     {
         return try_read_mapped(path, columns).value();
     }
+    static result<graph> try_from_memory_mapped(span<const std::uint8_t> bytes, span<const std::int32_t> columns)
+    {
+        return try_make<graph>(koshi_graph_from_memory_mapped, bytes.data(), bytes.size(), columns.data(),
+                               columns.size());
+    }
+    static graph from_memory_mapped(span<const std::uint8_t> bytes, span<const std::int32_t> columns)
+    {
+        return try_from_memory_mapped(bytes, columns).value();
+    }
     graph share() const noexcept { return detail::shared(*this); }
 
     // A file that read() maps: there at once, its memory shared by processes.
@@ -1179,6 +1188,12 @@ public:
         return try_make<path>(koshi_channel_best_path, static_cast<const koshi_channel *>(get()), int(use_final));
     }
     path best_path(bool use_final) const { return try_best_path(use_final).value(); }
+    result<koshi::lattice> try_best_path_lattice(bool use_final) const
+    {
+        return try_make<koshi::lattice>(koshi_channel_best_path_lattice, static_cast<const koshi_channel *>(get()),
+                                        int(use_final));
+    }
+    koshi::lattice best_path_lattice(bool use_final) const { return try_best_path_lattice(use_final).value(); }
     result<partial_path> try_partial() const
     {
         partial_path now{};

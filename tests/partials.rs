@@ -1,5 +1,5 @@
 //! Partial results at any frame: equal to the plain reference and to those of a channel that was never
-//! asked before, at a cost that does not grow with the utterance.
+//! asked before, at a cost that does not grow with the utterance. Best paths as lattices say the same.
 
 mod common;
 
@@ -10,8 +10,8 @@ use common::random_search::{COLUMNS, random_config, random_graph, random_rows};
 use common::reference::Reference;
 use koshi::decoder::{BackendChoice, Channel, Decoder, DecoderConfig};
 use koshi::graph::{Columns, Graph, VecSource};
-use koshi::lattice::Path;
-use koshi::search::{Rows, SearchConfig};
+use koshi::lattice::{Path, RawLattice};
+use koshi::search::{CommitConfig, Phrase, Rows, SearchConfig};
 
 fn decoder(source: &VecSource, search: SearchConfig, backend: BackendChoice) -> Arc<Decoder> {
     let graph = Arc::new(Graph::from_source(source, Columns::Labels).unwrap());
@@ -42,6 +42,32 @@ fn without(path: &Path, words: usize) -> Path {
     }
 }
 
+/// The path of a lattice that has no other.
+fn only_path(lattice: &RawLattice) -> Path {
+    lattice.validate().unwrap();
+    let mut path =
+        Path { acoustic_scale: lattice.acoustic_scale, reached_final: lattice.reached_final, ..Path::default() };
+    for state in 0..lattice.num_states() as u32 {
+        assert_eq!(lattice.arcs_of(state).len(), usize::from(state as usize + 1 < lattice.num_states()));
+        for at in lattice.arc_range(state) {
+            let arc = &lattice.arcs[at];
+            path.ilabels.extend((arc.ilabel != 0).then_some(arc.ilabel));
+            path.olabels.extend((arc.olabel != 0).then_some(arc.olabel));
+            path.frames.extend((arc.olabel != 0).then_some(lattice.times[state as usize]));
+            path.graph_cost += f64::from(arc.weight.graph);
+            path.acoustic_cost += f64::from(arc.weight.acoustic);
+            path.bias_cost += f64::from(lattice.bias.arc(at));
+        }
+    }
+    if let Some(last) = lattice.num_states().checked_sub(1) {
+        assert!(lattice.finals[..last].iter().all(|cost| cost.is_absent()));
+        path.graph_cost += f64::from(lattice.finals[last].graph);
+        path.bias_cost += f64::from(lattice.bias.end(last));
+        assert_eq!(lattice.finals[last].acoustic, 0.0);
+    }
+    path
+}
+
 /// Questions at random frames of one case, held to the reference. Gives the number of words that
 /// stood firm, in all answers together.
 fn ask_at_random(backend: BackendChoice, case: u64, frames: u64) -> usize {
@@ -67,7 +93,9 @@ fn ask_at_random(backend: BackendChoice, case: u64, frames: u64) -> usize {
             let name = format!("frame {frame} of {name}");
             if rng.below(3) == 0 {
                 let use_final = rng.below(2) == 0;
-                assert_eq!(channel.best_path(use_final).unwrap(), reference.best_path(use_final), "{name}");
+                let best = reference.best_path(use_final);
+                assert_eq!(channel.best_path(use_final).unwrap(), best, "{name}");
+                assert_eq!(only_path(&channel.best_lattice(use_final).unwrap()), best, "{name}");
                 continue;
             }
             let from = if rng.below(2) == 0 { 0 } else { rng.below(12) as usize };
@@ -131,6 +159,49 @@ fn asked_often_or_once(frames: usize, every: usize, marks: &[usize]) -> Channel 
     }
     assert!(firm.len() > frames / 3, "words became firm: {} in {frames} frames", firm.len());
     often
+}
+
+#[test]
+fn a_best_path_as_a_lattice_has_its_bias_and_begins_behind_what_is_committed() {
+    let (source, rows, dim, search) = busy();
+    let mut channel = decoder(&source, search, BackendChoice::Cpu).new_channel().unwrap();
+    assert!(channel.best_lattice(true).is_err(), "it has not begun");
+    let push = |channel: &mut Channel, frames: std::ops::Range<usize>| {
+        for frame in frames {
+            channel.push(Rows::new(&rows[frame % 400 * dim..][..dim], 1, dim, dim).unwrap()).unwrap();
+        }
+    };
+    channel.begin().unwrap();
+    push(&mut channel, 0..40);
+    let word = channel.best_path(false).unwrap().olabels[0];
+    channel
+        .set_bias(&[Phrase { labels: &[word, word], bonus: 2.5 }, Phrase { labels: &[word], bonus: -0.75 }])
+        .unwrap();
+    channel.begin().unwrap();
+    let mut biased = 0;
+    for frame in (0..120).step_by(10) {
+        push(&mut channel, frame..frame + 10);
+        for use_final in [false, true] {
+            let best = channel.best_path(use_final).unwrap();
+            biased += usize::from(best.bias_cost != 0.0);
+            assert_eq!(only_path(&channel.best_lattice(use_final).unwrap()), best, "frame {frame}");
+        }
+    }
+    assert!(biased > 4, "{biased} paths had a bias");
+
+    channel.set_bias(&[]).unwrap();
+    channel.set_commit(Some(CommitConfig { frames: 256, lattice_frames: 0 })).unwrap();
+    channel.begin().unwrap();
+    push(&mut channel, 0..1_000);
+    let committed = channel.committed_frames();
+    assert!(committed > 256);
+    let (whole, lattice) = (channel.best_path(true).unwrap(), channel.best_lattice(true).unwrap());
+    assert_eq!(u64::from(lattice.num_frames), 1_000 - committed);
+    let rest = only_path(&lattice);
+    assert_eq!(rest.ilabels, whole.ilabels);
+    assert!(whole.olabels.ends_with(&rest.olabels) && rest.olabels.len() < whole.olabels.len());
+    let times = rest.frames.iter().map(|time| time + committed as u32);
+    assert!(times.eq(whole.frames[whole.frames.len() - rest.frames.len()..].iter().copied()));
 }
 
 #[test]

@@ -377,6 +377,11 @@ impl LaneChannel for LentChannel {
         self.channel.history.best_path(graph, config, use_final)
     }
 
+    fn best_lattice(&self, use_final: bool) -> Result<RawLattice> {
+        let Shared { graph, config } = &*self.channel.shared;
+        self.channel.history.best_lattice(graph, config, use_final)
+    }
+
     fn partial(&self, from: usize) -> Result<(Path, usize)> {
         let CpuChannel { shared, emitters, history, .. } = &self.channel;
         history.partial(&shared.graph, &shared.config, from, emitters.tokens.iter().copied())

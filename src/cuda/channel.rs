@@ -224,6 +224,10 @@ impl LaneChannel for CudaChannel {
         self.history.best_path(&self.shared.graph, &self.shared.config, use_final)
     }
 
+    fn best_lattice(&self, use_final: bool) -> Result<RawLattice> {
+        self.history.best_lattice(&self.shared.graph, &self.shared.config, use_final)
+    }
+
     fn partial(&self, from: usize) -> Result<(Path, usize)> {
         let Shared { graph, config, .. } = &*self.shared;
         self.history.partial(graph, config, from, self.emitting().map(|emitter| emitter[2]))

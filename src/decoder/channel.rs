@@ -451,6 +451,14 @@ impl Channel {
         self.lane.lane().best_path(use_final).map(|path| self.path_in_time(path))
     }
 
+    /// The best path of [`Channel::best_path`] as a raw lattice, which tells the costs of each arc. It begins
+    /// where [`Channel::lattice`] begins.
+    pub fn best_lattice(&self, use_final: bool) -> Result<RawLattice> {
+        self.check_begun()?;
+        self.decoder.graph().check_so_far()?;
+        self.lane.lane().best_lattice(use_final)
+    }
+
     /// The best path to the best token, and how many of its words can no longer change. That number
     /// never falls, and those words stay. The work follows the frames since the last call.
     pub fn partial(&self) -> Result<(Path, usize)> {

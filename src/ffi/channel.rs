@@ -354,6 +354,26 @@ pub unsafe extern "C" fn koshi_channel_lattice(
     })
 }
 
+/// The best path of koshi_channel_best_path as a raw lattice of that one path, in *lattice: labels and
+/// costs of each of its arcs, and its final cost. It begins where koshi_channel_lattice begins.
+/// KOSHI_E_STATE if the channel has not begun.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_channel_best_path_lattice(
+    channel: *const koshi_channel,
+    use_final: i32,
+    lattice: *mut *mut koshi_lattice,
+    err: *mut *mut koshi_error,
+) -> koshi_status {
+    guard::call(err, || {
+        let object = object(channel)?;
+        // SAFETY: the header's promise on results.
+        let out = unsafe { arg::out(lattice, "lattice") }?;
+        let raw = object.channel.read()?.best_lattice(use_final != 0)?;
+        out.set(registry::insert(Lattice::from(raw))?);
+        Ok(())
+    })
+}
+
 /// Counts of `channel` since begin, in *stats of `size` bytes. KOSHI_E_STATE if it has not begun.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_channel_stats(

@@ -161,6 +161,27 @@ pub unsafe extern "C" fn koshi_graph_check(graph: *const koshi_graph, err: *mut 
     guard::call(err, || registry::get(graph, "graph")?.check_whole())
 }
 
+/// As koshi_graph_read_mapped, from `size` bytes at `data`, which are not needed afterwards.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn koshi_graph_from_memory_mapped(
+    data: *const u8,
+    size: usize,
+    columns: *const i32,
+    num_columns: usize,
+    graph: *mut *mut koshi_graph,
+    err: *mut *mut koshi_error,
+) -> koshi_status {
+    guard::call(err, || {
+        // SAFETY: the header's promises on arrays and results.
+        let (bytes, table, out) = unsafe {
+            (arg::array(data, size, "data")?, arg::array(columns, num_columns, "columns")?, arg::out(graph, "graph")?)
+        };
+        let read = Graph::from_memory(bytes, Columns::Table(arg::copy(table, "columns")?))?;
+        out.set(registry::insert(read)?);
+        Ok(())
+    })
+}
+
 /// Describes `graph` in *info of `size` bytes. The first call on a graph walks all its arcs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_graph_info(

@@ -39,6 +39,9 @@ const PIECE: usize = 50;
 /// far above the best path later.
 const AHEAD: usize = 25;
 
+/// Where a path ends: a token of the last time, and the final and bias cost that it pays there.
+type PathEnd = (usize, f32, f32);
+
 /// Tokens and links of an utterance so far. Places of tokens are raw in the windows, and places
 /// of the trace before them.
 #[derive(Debug, Default)]
@@ -465,12 +468,32 @@ impl History {
 
     /// The best path now, to a final state if asked for and reached.
     pub fn best_path(&self, graph: &Graph, config: &SearchConfig, use_final: bool) -> Result<Path> {
+        let (end, reached_final) = self.best_end(graph, use_final)?;
+        let path = self.path_to(graph, config, end, 0)?;
+        Ok(Path { reached_final, ..path })
+    }
+
+    /// The same as a lattice, which begins behind what has been committed.
+    pub fn best_lattice(&self, graph: &Graph, config: &SearchConfig, use_final: bool) -> Result<RawLattice> {
+        let (end, reached_final) = self.best_end(graph, use_final)?;
+        let lattice = match (self.last_time(), end) {
+            (Some(time), Some((token, final_cost, held))) => {
+                let end = Place { time, token: token as u32 };
+                self.links(graph).best_lattice(end, final_cost, held, config.acoustic_scale)?
+            }
+            _ => RawLattice::empty(config.acoustic_scale),
+        };
+        Ok(RawLattice { reached_final, ..lattice })
+    }
+
+    /// The token of the last time where the best path ends, with the final and bias cost that it pays, and
+    /// whether it is one of the final ones that were asked for.
+    fn best_end(&self, graph: &Graph, use_final: bool) -> Result<(Option<PathEnd>, bool)> {
         let ends = Ends::new(self.ends(), graph, use_final)?;
         let end = ends.best(self.ends());
         let empty = use_final && self.no_frames() && !ends.reached_final;
         let end = end.filter(|_| !empty).map(|token| (token, ends.final_costs[token], ends.held[token]));
-        let path = self.path_to(graph, config, end, 0)?;
-        Ok(Path { reached_final: ends.reached_final && !empty, ..path })
+        Ok((end, ends.reached_final && !empty))
     }
 
     /// The best path to the best token that emits, without its first `from` words, as `BestPath::path_from`
@@ -499,13 +522,7 @@ impl History {
 
     /// The best path to a token of the last time, with the final and bias cost that it ends at, without
     /// its first `from` words.
-    fn path_to(
-        &self,
-        graph: &Graph,
-        config: &SearchConfig,
-        end: Option<(usize, f32, f32)>,
-        from: usize,
-    ) -> Result<Path> {
+    fn path_to(&self, graph: &Graph, config: &SearchConfig, end: Option<PathEnd>, from: usize) -> Result<Path> {
         let mut path = match (self.last_time(), end) {
             (Some(time), Some((token, final_cost, held))) => {
                 let best = &mut self.traced.lock().best;

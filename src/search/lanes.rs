@@ -30,6 +30,8 @@ pub trait LaneChannel: Send {
     fn final_relative_cost(&self) -> f32;
     /// The best path now, to a final state if asked for and reached.
     fn best_path(&self, use_final: bool) -> Result<Path>;
+    /// The same as a lattice, which begins behind what has been committed.
+    fn best_lattice(&self, use_final: bool) -> Result<RawLattice>;
     /// The best path to the best token without its first `from` words, its costs being those of all
     /// of it, and how many of all its words can no longer change.
     fn partial(&self, from: usize) -> Result<(Path, usize)>;

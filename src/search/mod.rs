@@ -7,6 +7,7 @@
 
 mod backtrace;
 mod backward;
+mod best_lattice;
 mod best_path;
 mod bias;
 mod capacity;
