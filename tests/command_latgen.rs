@@ -743,3 +743,65 @@ fn scores_in_all_of_kaldis_forms() {
     }
     assert!(lattices[0] == lattices[1]);
 }
+
+/// A CTC network's graph: input label i reads column i - 1, whatever a model would say.
+#[test]
+fn without_a_model_labels_are_columns() {
+    let small = Small::new();
+    small.write("four", "a  [\n -1 -9 -2 -9\n -9 -9 -9 -1\n ]\nb  [\n -2 -9 -1 -9\n -9 -9 -9 -2\n ]\n");
+    let tables = |of: &str| ["lattices", "words", "alignments"].map(|table| format!("ark,t:{table}{of}"));
+    let run = |options: &[&str], arguments: &[&str], of: &str| {
+        let tables = tables(of);
+        small.run(&[&["--acoustic-scale=0.5"], options, arguments, &tables.each_ref().map(|table| &**table)].concat())
+    };
+    for determinize in ["--determinize-lattice=false", "--phone-determinize=false", "--determinize-lattice"] {
+        run(&[determinize], &["model", "graph", "ark:scores"], "1").ok();
+        run(&[determinize, "--labels-are-columns"], &["graph", "ark:four"], "2").ok();
+        for table in ["lattices", "words", "alignments"] {
+            assert_eq!(small.read(&format!("{table}2")), small.read(&format!("{table}1")), "{determinize} {table}");
+        }
+    }
+    let six = ["model", "graph", "ark:four", "ark:a", "ark:b", "ark:c"];
+    small.run(&[&["--labels-are-columns"][..], &six].concat()).failed("3 to 5 arguments are needed, 6 given");
+    small.run(&["--labels-are-columns", "graph", "ark:scores", "ark:/dev/null"]).failed("column");
+}
+
+/// In processes that find the software device by LD_LIBRARY_PATH.
+#[test]
+fn a_gpu_writes_the_same() {
+    let small = Small::new();
+    let rows: String = (0..20).map(|key| format!("u{key:02}  [\n -{} -2\n -3 -1.{key}\n ]\n", key + 1)).collect();
+    small.write("many", rows);
+    let driver = common::soft::build(None);
+    let run_on = |scores: &str, options: &[&str], soft: &str, out: &str| {
+        let mut command = Command::new(PROGRAM);
+        command.args(options).args(["model", "graph", scores, &format!("ark,t:{out}")]);
+        command.current_dir(small.folder.path()).stdin(Stdio::null());
+        command.env("LD_LIBRARY_PATH", &driver).env("KOSHI_SOFT", common::with_kernels(soft));
+        let output = command.output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        Run { code: output.status.code(), stdout: output.stdout, stderr }
+    };
+    let run = |options: &[&str], soft: &str, out: &str| run_on("ark:many", options, soft, out);
+    run(&[], "", "cpu").ok();
+    run(&["--use-gpu=yes", "--num-threads=3"], "", "gpu").ok();
+    assert_eq!(small.read("gpu"), small.read("cpu"));
+    run(&["--use-gpu=yes"], "", "one").ok();
+    assert_eq!(small.read("one"), small.read("cpu"));
+    run(&["--use-gpu=optional", "--num-threads=2"], "devices=0", "without").ok();
+    assert_eq!(small.read("without"), small.read("cpu"));
+    run(&["--use-gpu=yes"], "devices=0", "none").failed("cuInit answered 100");
+    run(&["--use-gpu=perhaps"], "", "none").failed("use-gpu is \"perhaps\"; it can be yes, no or optional");
+
+    // What befalls an utterance is told and counted as on the CPU.
+    small.write(
+        "bad",
+        "a  [\n -1 -2\n -3 -1\n ]\nb  [\n -inf -inf\n -1 -1\n ]\nc  [\n -1 -2\n ]\nd  [\n -1 -2\n -3 -1\n ]\n",
+    );
+    let bad = |options: &[&str], out: &str| run_on("ark:bad", options, "", out);
+    let (cpu, gpu) = (bad(&[], "cpu").ok(), bad(&["--use-gpu=yes"], "gpu").ok());
+    assert_eq!(gpu.lines("WARNING"), cpu.lines("WARNING"));
+    assert!(cpu.lines("LOG").contains(&"Done 2 utterances, failed for 2"), "{}", cpu.stderr);
+    assert!(gpu.lines("LOG").contains(&"Done 2 utterances, failed for 2"), "{}", gpu.stderr);
+    assert_eq!(small.read("gpu"), small.read("cpu"));
+}

@@ -20,7 +20,16 @@ use support::in_order::in_order;
 fn main() -> ExitCode {
     exit::run("koshi-latgen-faster-mapped", || {
         let mut config = Config::default();
-        let Some(arguments) = config.options().read(4, 6)? else { return Ok(()) };
+        let Some(mut arguments) = config.options().read(3, 6)? else { return Ok(()) };
+        let (least, most) = if config.labels_are_columns { (3, 5) } else { (4, 6) };
+        if !(least..=most).contains(&arguments.len()) {
+            let given = arguments.len();
+            return Err(Failure::Usage(format!("{least} to {most} arguments are needed, {given} given")));
+        }
+        if config.labels_are_columns {
+            // The others keep their places.
+            arguments.insert(0, String::new());
+        }
         run(&config, &arguments)
     })
 }
@@ -29,12 +38,16 @@ fn run(config: &Config, arguments: &[String]) -> Result<(), Failure> {
     let decoder_config = config.decoder()?;
     let determinize = config.determinizer()?;
     let argument = |at: usize| arguments.get(at).map(String::as_str).unwrap_or_default();
-    let transitions = Arc::new(Transitions::read_file(argument(0))?);
+    let transitions = match config.labels_are_columns {
+        true => None,
+        false => Some(Arc::new(Transitions::read_file(argument(0))?)),
+    };
+    let columns = transitions.clone().map_or(Columns::Labels, Columns::Transitions);
     let mut output = Output::open(config, determinize.is_some(), [argument(3), argument(4), argument(5)])?;
     let graphs = match Rspecifier::parse(argument(1)) {
         Ok(_) => Graphs::Table,
         Err(_) => {
-            let graph = Graph::open(argument(1), Columns::Transitions(Arc::clone(&transitions)))?;
+            let graph = Graph::open(argument(1), columns)?;
             Graphs::One(Decoder::new(Arc::new(graph), decoder_config)?)
         }
     };

@@ -13,12 +13,16 @@ is used: it says which column belongs to which transition-id of the graph.
 
 Usage: koshi-latgen-faster-mapped [options] <model> (<graph>|<graphs-rspecifier>) <log-likelihoods-rspecifier>
            <lattices-wspecifier> [<words-wspecifier> [<alignments-wspecifier>]]
+   or: koshi-latgen-faster-mapped --labels-are-columns [options] (<graph>|<graphs-rspecifier>) ...
 
  e.g.: koshi-latgen-faster-mapped --acoustic-scale=0.083333 final.mdl HCLG.fst ark:loglikes.ark \\
            'ark:|gzip -c > lat.1.gz'
 
 Lattices are determinized: compact ones with one path for each word sequence, on another
 thread while the next utterance is searched.
+
+With --labels-are-columns there is no model, as with the graph of a CTC network: input label i of the
+graph reads column i - 1.
 
 With a table of graphs each utterance is decoded with the graph of its key. An utterance
 without rows, without surviving tokens or (without --allow-partial) without a final state
@@ -46,6 +50,9 @@ pub struct Config {
     pub word_symbol_table: String,
     /// Threads, at least 1 once [`Config::decoder`] has succeeded.
     pub num_threads: i32,
+    /// Whether there is no model.
+    pub labels_are_columns: bool,
+    use_gpu: String,
 }
 
 impl Default for Config {
@@ -66,6 +73,8 @@ impl Default for Config {
             minimize: false,
             word_symbol_table: String::new(),
             num_threads: 1,
+            labels_are_columns: false,
+            use_gpu: "no".to_string(),
         }
     }
 }
@@ -94,7 +103,11 @@ impl Config {
         options.flag("minimize", &mut self.minimize, "Push and minimize what was determinized");
         let doc = "With this table of words, print the words of each utterance to standard error";
         options.text("word-symbol-table", &mut self.word_symbol_table, doc);
-        options.int("num-threads", &mut self.num_threads, "Threads; results do not depend on it");
+        let doc = "Threads, or on a GPU how many utterances are searched together; results do not depend on it";
+        options.int("num-threads", &mut self.num_threads, doc);
+        let doc = "Without a model: input label i of the graph reads column i - 1";
+        options.flag("labels-are-columns", &mut self.labels_are_columns, doc);
+        options.text("use-gpu", &mut self.use_gpu, "Search on a GPU: yes, no, or optional (where there is one)");
         accept_without_effect(&mut options);
         options
     }
@@ -118,13 +131,22 @@ impl Config {
         if !(1..=most).contains(&num_threads) {
             return Err(Error::Config(format!("num-threads is {num_threads}; it must be 1 to {most}")));
         }
-        // Each thread advances a channel of its own, so the decoder needs lanes and no threads.
+        let backend = match self.use_gpu.as_str() {
+            "yes" => BackendChoice::Cuda,
+            "no" => BackendChoice::Cpu,
+            "optional" => BackendChoice::Auto,
+            other => return Err(Error::Config(format!("use-gpu is {other:?}; it can be yes, no or optional"))),
+        };
+        let default = DecoderConfig::default();
+        // On the CPU each thread advances a channel of its own, so the decoder needs lanes and no threads.
+        let on_cpu = backend == BackendChoice::Cpu;
         let config = DecoderConfig {
             search,
-            backend: BackendChoice::Cpu,
+            backend,
             num_lanes: num_threads,
-            num_threads: 1,
-            ..DecoderConfig::default()
+            num_threads: if on_cpu { 1 } else { default.num_threads },
+            queue_frames: u32::MAX,
+            ..default
         };
         config.check()?;
         Ok(config)

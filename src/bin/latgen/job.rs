@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use koshi::decoder::{Channel, Decoder, DecoderConfig};
+use koshi::decoder::{Decoder, DecoderConfig, SharedChannel};
 use koshi::graph::{Columns, FstBytes};
 use koshi::lattice::{DeterminizeConfig, Determinizer, Lattice, Path, RawLattice};
 use koshi::search::Rows;
@@ -13,8 +13,8 @@ use super::input::Utterance;
 
 /// What the threads share.
 pub struct Job {
-    /// Says which column an input label reads.
-    pub transitions: Arc<Transitions>,
+    /// Says which column an input label reads; without it label i reads column i - 1.
+    pub transitions: Option<Arc<Transitions>>,
     /// What is searched.
     pub graphs: Graphs,
     /// Options of the search.
@@ -86,7 +86,7 @@ impl Job {
         warnings: &mut Vec<String>,
     ) -> Result<Decoded> {
         let (Some(config), Lattice::Raw(lattice)) = (&self.determinize, &decoded.lattice) else { return Ok(decoded) };
-        let found = work.determinize(lattice, Some(&self.transitions), config)?;
+        let found = work.determinize(lattice, self.transitions.as_deref(), config)?;
         if found.effective_beam < config.beam {
             let beams = format!("{} instead of {}", found.effective_beam, config.beam);
             warnings.push(format!("Determinization finished earlier than the beam for utterance {key}: {beams}"));
@@ -99,7 +99,7 @@ impl Job {
         key: &str,
         scores: Option<Matrix<f32>>,
         graph: Option<FstBytes>,
-        kept: &mut Option<Channel>,
+        kept: &mut Option<Arc<SharedChannel>>,
         warnings: &mut Vec<String>,
     ) -> Result<Option<Decoded>> {
         let Some(scores) = scores else {
@@ -116,7 +116,7 @@ impl Job {
             _ => kept.insert(self.channel(graph)?),
         };
         let rows = Rows::new(scores.data(), scores.rows(), scores.cols(), scores.cols())?;
-        match channel.begin().and_then(|()| channel.push(rows)) {
+        match self.search(channel, rows) {
             Ok(()) => {}
             Err(error) if matches!(error.root(), Error::NoTokens { .. }) => {
                 warnings.push(format!("Failed to decode utterance with id {key}: {error}"));
@@ -124,7 +124,7 @@ impl Job {
             }
             Err(error) => return Err(error),
         }
-        channel.finish()?;
+        let mut channel = channel.write()?;
         if !channel.reached_final()? {
             if !self.allow_partial {
                 let why = "since no final-state reached and --allow-partial=false.";
@@ -140,21 +140,35 @@ impl Job {
 
     /// A graph may use fewer columns than the model has; scores of another model are refused all the same.
     fn check_width(&self, scores: &Matrix<f32>) -> Result<()> {
-        let (cols, pdfs) = (scores.cols(), self.transitions.num_pdfs());
+        let (cols, pdfs) = (scores.cols(), self.transitions.as_ref().map_or(0, |model| model.num_pdfs()));
         if i64::try_from(cols).is_ok_and(|cols| cols < i64::from(pdfs)) {
             return Err(Error::Shape(format!("the matrix has {cols} columns, the model has {pdfs} pdfs")));
         }
         Ok(())
     }
 
-    fn channel(&self, graph: Option<FstBytes>) -> Result<Channel> {
-        match (&self.graphs, graph) {
+    fn channel(&self, graph: Option<FstBytes>) -> Result<Arc<SharedChannel>> {
+        let channel = match (&self.graphs, graph) {
             (_, Some(graph)) => {
-                let graph = graph.graph(Columns::Transitions(Arc::clone(&self.transitions)))?;
-                Decoder::new(Arc::new(graph), self.decoder_config)?.new_channel()
+                let graph = graph.graph(self.transitions.clone().map_or(Columns::Labels, Columns::Transitions))?;
+                Decoder::new(Arc::new(graph), self.decoder_config)?.new_channel()?
             }
-            (Graphs::One(decoder), None) => decoder.new_channel(),
-            (Graphs::Table, None) => Err(Error::Internal("an utterance of a table without its graph".into())),
+            (Graphs::One(decoder), None) => decoder.new_channel()?,
+            (Graphs::Table, None) => return Err(Error::Internal("an utterance of a table without its graph".into())),
+        };
+        SharedChannel::new(channel)
+    }
+
+    /// Searches an utterance: on this thread, or on a GPU together with those of the other threads.
+    fn search(&self, channel: &SharedChannel, rows: Rows<'_>) -> Result<()> {
+        channel.begin()?;
+        if channel.read()?.decoder().backend_name() == "cuda" {
+            channel.submit(rows)?;
+            channel.finish()?;
+            return channel.wait(None).map(drop);
         }
+        let mut channel = channel.write_unqueued()?;
+        channel.push(rows)?;
+        channel.finish()
     }
 }
