@@ -51,23 +51,28 @@ pub struct Program {
 impl Program {
     /// Compiles one file, which has no warnings in it, for the shared library.
     pub fn compile(source: &Path, language: Language) -> Program {
-        Program::link(source, language, &["-lkoshi", "-lpthread", "-lm"])
+        Program::compile_with(source, language, &[], &[])
+    }
+
+    /// As [`Program::compile`], with more flags, and with libraries that the program needs besides.
+    pub fn compile_with(source: &Path, language: Language, flags: &[&str], libraries: &[&str]) -> Program {
+        Program::link(source, language, flags, &[&["-lkoshi", "-lpthread", "-lm"], libraries].concat())
     }
 
     /// As [`Program::compile`], with the static library, and the system's libraries that Rust's own needs.
     pub fn compile_static(source: &Path, language: Language) -> Program {
         let library = super::shared_library().with_extension("a");
         let library = library.to_str().unwrap();
-        Program::link(source, language, &[library, "-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"])
+        Program::link(source, language, &[], &[library, "-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"])
     }
 
-    fn link(source: &Path, language: Language, libraries: &[&str]) -> Program {
+    fn link(source: &Path, language: Language, flags: &[&str], libraries: &[&str]) -> Program {
         let folder = tempfile::tempdir().unwrap();
         let library = super::shared_library();
         for link in ["libkoshi.so", "libkoshi.so.0"] {
             symlink(&library, folder.path().join(link)).unwrap();
         }
-        let (variable, otherwise, flags) = match language {
+        let (variable, otherwise, standard) = match language {
             Language::C99 => ("CC", "cc", ["-x", "c", "-std=c99"]),
             Language::Cpp17 => ("CXX", "c++", ["-x", "c++", "-std=c++17"]),
             Language::Cpp20 => ("CXX", "c++", ["-x", "c++", "-std=c++20"]),
@@ -76,12 +81,13 @@ impl Program {
         let mut compiler = compiler.split_whitespace();
         let output = Command::new(compiler.next().unwrap_or(otherwise))
             .args(compiler)
-            .args(flags)
+            .args(standard)
             .args(STRICT)
             .args(if mode() == Mode::Asan { SANITIZERS } else { &[] })
             .arg("-D_POSIX_C_SOURCE=200809L")
             .arg("-I")
             .arg(super::root().join("include"))
+            .args(flags)
             .arg(source)
             .arg("-o")
             .arg(folder.path().join("program"))
@@ -131,6 +137,26 @@ impl Program {
         assert!(output.status.success(), "{} failed: {}", self.name, text(&output));
         String::from_utf8(output.stdout).unwrap()
     }
+}
+
+/// Whether OpenFst's headers are at hand. Says so when they are not; fails then when `KOSHI_REQUIRE_OPENFST` is 1.
+pub fn has_openfst() -> bool {
+    let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".into());
+    let mut words = compiler.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or("c++"));
+    command.args(words).args(["-x", "c++", "-std=c++17", "-E", "-include", "fst/fst-decl.h", "/dev/null"]);
+    let there = command.output().is_ok_and(|output| output.status.success());
+    at_hand(there, "OpenFst's headers (Debian: libfst-dev)")
+}
+
+/// Says loudly that something is not there; fails then when `KOSHI_REQUIRE_OPENFST` is 1.
+pub fn at_hand(there: bool, what: &str) -> bool {
+    if !there {
+        let required = std::env::var_os("KOSHI_REQUIRE_OPENFST").is_some_and(|value| value == "1");
+        assert!(!required, "not at hand: {what}");
+        eprintln!("NOT RUN: not at hand: {what}");
+    }
+    there
 }
 
 /// Everything about a run.
