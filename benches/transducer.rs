@@ -125,10 +125,12 @@ fn ours(pool: &Arc<Pool>, search: SearchKind, beam: u32, rounds: u32) -> Figure 
     Figure { micros: figures[2], labels: best.0, score: best.1 }
 }
 
-/// The same in plain Python.
+/// The same in plain Python, or by ESPnet's own searches where `ESPNET` is a folder that they are in.
 fn peer(python: &str, name: &str, vocab: usize, beam: u32) -> Figure {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/transducer_peer.py");
-    let output = Command::new(python).args([script, name, &vocab.to_string(), &beam.to_string()]).output().unwrap();
+    let scripts = concat!(env!("CARGO_MANIFEST_DIR"), "/benches");
+    let script = if std::env::var_os("ESPNET").is_some() { "transducer_espnet.py" } else { "transducer_peer.py" };
+    let script = format!("{scripts}/{script}");
+    let output = Command::new(python).args([&script, name, &vocab.to_string(), &beam.to_string()]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut numbers = text.split_whitespace().map(|word| word.parse::<f64>().unwrap());
     let mut next = || numbers.next().unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&output.stderr)));

@@ -6,6 +6,9 @@ use crate::error::{Error, Result};
 /// How many values are worked on side by side: a few vectors, since each addition waits for the one before.
 const LANES: usize = 32;
 
+/// How many values are looked at together for the best labels.
+const BLOCK: usize = 2 * LANES;
+
 /// What turns the values of a row into log-probabilities, by subtraction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Norm {
@@ -79,14 +82,15 @@ impl ScoreRow<'_> {
     #[inline(always)]
     fn best_plain(&self, count: usize, blank: i32, found: &mut Vec<Top>) {
         found.clear();
-        let mut least = f32::NEG_INFINITY;
-        for (block, values) in self.values.chunks(2 * LANES).enumerate() {
+        let Some(last) = count.checked_sub(1) else { return };
+        let mut least = self.bound(last, blank);
+        for (block, values) in self.values.chunks(BLOCK).enumerate() {
             // Most blocks have nothing to add; to find that out takes no branch a value.
             if !values.iter().fold(false, |any, value| any | (*value > least)) {
                 continue;
             }
             for (at, &value) in values.iter().enumerate() {
-                let label = (block * 2 * LANES + at) as i32;
+                let label = (block * BLOCK + at) as i32;
                 if value > least && label != blank {
                     if found.len() == count {
                         found.pop();
@@ -99,6 +103,34 @@ impl ScoreRow<'_> {
                 }
             }
         }
+    }
+
+    /// A value that all of the best `last + 1` labels are above. The best of labels that are [`BLOCK`] apart are different
+    /// labels, so that the least of the best `last + 1` of them bounds what is to be found.
+    #[inline(always)]
+    fn bound(&self, last: usize, blank: i32) -> f32 {
+        // (A single best one is found by the way.)
+        if last == 0 || last >= BLOCK {
+            return f32::NEG_INFINITY;
+        }
+        let mut bests = [f32::NEG_INFINITY; BLOCK];
+        let (blocks, rest) = self.values.as_chunks::<BLOCK>();
+        for block in blocks {
+            for lane in 0..BLOCK {
+                bests[lane] = if block[lane] > bests[lane] { block[lane] } else { bests[lane] };
+            }
+        }
+        for (best, value) in bests.iter_mut().zip(rest) {
+            *best = best.max(*value);
+        }
+        if let Some(lane) = usize::try_from(blank).ok().map(|blank| blank % BLOCK) {
+            let labels = (lane..).step_by(BLOCK).zip(self.values.iter().skip(lane).step_by(BLOCK));
+            let others = labels.filter(|(label, _)| *label != blank as usize);
+            bests[lane] = others.fold(f32::NEG_INFINITY, |best, (_, value)| best.max(*value));
+        }
+        let bound = *bests.select_nth_unstable_by(last, |one, two| two.total_cmp(one)).1;
+        // What equals it still counts.
+        if bound == f32::NEG_INFINITY { bound } else { bound.next_down() }
     }
 }
 
@@ -261,17 +293,17 @@ mod tests {
 
     #[test]
     fn the_best_are_those_of_a_sorted_row() {
-        for (count, blank) in [(2, 0), (3, 2), (40, 7), (500, 499)] {
+        for (count, blank) in [(2, 0), (3, 2), (40, 7), (500, 499), (500, -1), (2047, 64), (2048, 0), (6_500, 3_000)] {
             // Many ties.
             let values: Vec<f32> = values(count, 5).into_iter().map(|value| value.round() + 0.0).collect();
             let row = seen(&values, ScoreKind::Logits);
             let mut sorted: Vec<i32> = (0..count as i32).filter(|label| *label != blank).collect();
             sorted.sort_by(|a, b| values[*b as usize].total_cmp(&values[*a as usize]));
             let mut found = Vec::new();
-            for want in [1, 2, 5, count - 1] {
+            for want in [0, 1, 2, 5, 16, 63, 64, 65, count - 1] {
                 row.best(want.min(count - 1), blank, &mut found);
                 let labels: Vec<i32> = found.iter().map(|top| top.label).collect();
-                assert_eq!(labels, sorted[..want.min(count - 1)]);
+                assert_eq!(labels, sorted[..want.min(count - 1)], "{want} of {count}");
             }
         }
     }
