@@ -44,15 +44,17 @@ struct KoshiSettled {
 };
 
 // Keeps the candidates within theta, in their order, and takes them out of the hash.
-static __device__ void koshi_drop_candidates(KoshiLane &lane, KoshiShared &shared, unsigned count, float theta) {
+template <class Lane>
+static __device__ void koshi_drop_candidates(Lane &lane, KoshiShared &shared, unsigned count, float theta) {
     unsigned kept = 0;
     for (unsigned tile = 0; tile < count; tile += KOSHI_THREADS) {
         const unsigned at = tile + threadIdx.x;
         float cost = 0.0f;
-        unsigned dst = 0, src = 0, arc = 0, keep = 0;
+        unsigned dst = 0, bias = 0, src = 0, arc = 0, keep = 0;
         if (at < count) {
             cost = lane.link_cost[at];
-            dst = lane.hash_word[lane.link_to[at]];
+            dst = koshi_word(lane, lane.link_to[at]);
+            bias = koshi_slot_bias(lane, lane.link_to[at]);
             src = lane.link_src[at];
             arc = lane.link_arc[at];
             keep = cost <= theta;
@@ -64,6 +66,7 @@ static __device__ void koshi_drop_candidates(KoshiLane &lane, KoshiShared &share
             lane.link_to[place] = dst;
             lane.link_src[place] = src;
             lane.link_arc[place] = arc;
+            koshi_set_link_bias(lane, place, bias);
         }
         kept += total;
     }
@@ -75,7 +78,8 @@ static __device__ void koshi_drop_candidates(KoshiLane &lane, KoshiShared &share
 // Closes the lane's candidates and applies the capacities: tokens first, then links, until both
 // fit. Theta only falls, so this ends. `pseudo`: links that lead nowhere, 1 at time 0. On success
 // the hash holds the tokens; otherwise it is empty.
-static __device__ KoshiSettled koshi_settle(const KoshiDecode &decode, KoshiLane &lane, KoshiShared &shared,
+template <class Lane>
+static __device__ KoshiSettled koshi_settle(const KoshiDecode &decode, Lane &lane, KoshiShared &shared,
                                             const KoshiExpanded &found, unsigned pseudo,
                                             unsigned long long *looked_at) {
     KoshiSettled settled = {found.theta, KOSHI_DONE, 0, found.theta < found.wide};
@@ -114,7 +118,8 @@ static __device__ KoshiSettled koshi_settle(const KoshiDecode &decode, KoshiLane
 }
 
 // Rule 4, and the tokens that emit. Gives false where the least cost is -inf.
-static __device__ bool koshi_choose_emitters(const KoshiDecode &decode, KoshiLane &lane, KoshiShared &shared,
+template <class Lane>
+static __device__ bool koshi_choose_emitters(const KoshiDecode &decode, Lane &lane, KoshiShared &shared,
                                              KoshiFrame &frame) {
     unsigned least_key = KOSHI_NONE;
     for (unsigned token = threadIdx.x; token < lane.num_tokens; token += KOSHI_THREADS) {
@@ -164,7 +169,9 @@ static __device__ bool koshi_choose_emitters(const KoshiDecode &decode, KoshiLan
         unsigned total;
         const size_t place = emitters + koshi_block_exclusive_sum(emits, &shared.scratch, &total);
         if (emits) {
-            lane.emitters[3 * place] = koshi_state(lane, token);
+            unsigned bias = 0;
+            lane.emitters[3 * place] = koshi_state(lane, token, bias);
+            koshi_set_emitter_bias(lane, place, bias);
             lane.emitters[3 * place + 1] = __float_as_uint(cost);
             lane.emitters[3 * place + 2] = token;
         }

@@ -1,4 +1,5 @@
 // Advances lanes by a chunk of frames: one block a lane, no word with the host in between.
+#include "bias.cuh"
 #include "closure.cuh"
 #include "cutoff.cuh"
 #include "expand.cuh"
@@ -8,7 +9,8 @@
 
 // Tokens and links of one time of a lane, in its working memory. Gives the status; if it is not good, the hash is
 // empty.
-static __device__ unsigned koshi_reach(const KoshiDecode &decode, KoshiLane &lane, KoshiShared &shared,
+template <class Lane>
+static __device__ unsigned koshi_reach(const KoshiDecode &decode, Lane &lane, KoshiShared &shared,
                                        const float *costs, bool begin, KoshiFrame &frame, unsigned *detail) {
     KoshiExpanded found;
     if (begin) {
@@ -52,18 +54,28 @@ static __device__ bool koshi_make_room(const KoshiDecode &decode, const KoshiLan
     return out + max(needed, decode.out_words / 4) <= decode.out_words;
 }
 
-extern "C" __global__ void __launch_bounds__(KOSHI_THREADS) koshi_k_decode(KoshiDecode decode) {
-    __shared__ KoshiShared shared;
+// Loads what an emitting token has besides its triple.
+static __device__ void koshi_load_bias(const KoshiLane &, const unsigned *, unsigned) {}
+
+static __device__ void koshi_load_bias(const KoshiBiasedLane &lane, const unsigned *pairs, unsigned count) {
+    for (size_t word = threadIdx.x; word < 2 * size_t(count); word += KOSHI_THREADS) {
+        lane.steps->emitters[word] = pairs[word];
+    }
+}
+
+// Takes a lane through its frames.
+template <class Lane>
+static __device__ __forceinline__ void koshi_decode_lane(const KoshiDecode &decode, const KoshiInput &input, Lane &lane,
+                                                         KoshiShared &shared) {
     const unsigned block = blockIdx.x;
-    KoshiLane lane = koshi_lane_of(decode, block);
     KoshiFrame *frames = decode.frames + size_t(block) * decode.frames_per_lane;
-    const KoshiInput input = decode.inputs[block];
     const unsigned pseudo = input.begin;
     // Load: the channel's emitting tokens.
     const unsigned *emitters = decode.input + input.emitters;
     for (size_t word = threadIdx.x; word < 3 * size_t(input.num_emitters); word += KOSHI_THREADS) {
         lane.emitters[word] = emitters[word];
     }
+    koshi_load_bias(lane, emitters + 3 * size_t(input.num_emitters), input.num_emitters);
     lane.num_emitters = input.num_emitters;
     lane.next_beam = input.next_beam;
     __syncthreads();
@@ -97,5 +109,26 @@ extern "C" __global__ void __launch_bounds__(KOSHI_THREADS) koshi_k_decode(Koshi
     }
     if (threadIdx.x == 0) {
         decode.results[block] = KoshiResult{done, status, detail, unsigned(out)};
+    }
+}
+
+// Lanes without phrases. Of the others there is a launch beside this one, over the same lanes.
+extern "C" __global__ void __launch_bounds__(KOSHI_THREADS) koshi_k_decode(KoshiDecode decode) {
+    __shared__ KoshiShared shared;
+    const KoshiInput input = decode.inputs[blockIdx.x];
+    if (input.phrases == nullptr) {
+        KoshiLane lane = koshi_lane_of(decode, blockIdx.x);
+        koshi_decode_lane(decode, input, lane, shared);
+    }
+}
+
+// Lanes with phrases.
+extern "C" __global__ void __launch_bounds__(KOSHI_THREADS) koshi_k_decode_biased(KoshiDecode decode, KoshiBias bias) {
+    __shared__ KoshiShared shared;
+    __shared__ KoshiSteps steps;
+    const KoshiInput input = decode.inputs[blockIdx.x];
+    if (input.phrases != nullptr) {
+        KoshiBiasedLane lane = koshi_biased_lane_of(decode, bias, blockIdx.x, input.phrases, &steps);
+        koshi_decode_lane(decode, input, lane, shared);
     }
 }

@@ -9,6 +9,7 @@
 #include "select.cuh"
 
 // The arcs of the lane's emitting tokens.
+template <class Lane>
 struct KoshiArcs {
     const unsigned *words;
     const float *costs;  // scaled, by column
@@ -16,23 +17,27 @@ struct KoshiArcs {
     const unsigned *first;
     unsigned count;
     unsigned wide;
+    Lane lane;
 
-    // Cost of arc `item` of all, which belongs to emitter `owner`.
-    __device__ __forceinline__ float cost(unsigned item, unsigned owner, KoshiHeader &header, unsigned &place) const {
+    // Cost of arc `item` of all, which belongs to emitter `owner`, and the bias state behind it.
+    __device__ __forceinline__ float cost(unsigned item, unsigned owner, KoshiHeader &header, unsigned &place,
+                                          unsigned &bias) const {
         header = koshi_header(words, emitters[3 * size_t(owner)]);
         place = item - first[owner];
         const unsigned *arcs = words + header.body;
         const float weight = __uint_as_float(arcs[place]);
         const unsigned *columns = arcs + 2 * size_t(header.n_emit);
         const unsigned column = wide ? columns[place] : reinterpret_cast<const unsigned short *>(columns)[place];
-        return __uint_as_float(emitters[3 * size_t(owner) + 1]) + (weight + costs[column]);
+        const float weighed = koshi_steps(lane).emitting(owner, header.first_arc + place, weight, bias);
+        return __uint_as_float(emitters[3 * size_t(owner) + 1]) + (weighed + costs[column]);
     }
 
-    __device__ __forceinline__ KoshiCandidate candidate(unsigned item, unsigned owner) const {
+    __device__ __forceinline__ typename Lane::Candidate candidate(unsigned item, unsigned owner) const {
         KoshiHeader header;
-        unsigned place;
-        KoshiCandidate it;
-        it.cost = cost(item, owner, header, place);
+        unsigned place, bias = 0;
+        typename Lane::Candidate it;
+        it.cost = cost(item, owner, header, place, bias);
+        koshi_set_bias(it, bias);
         it.dst = words[header.body + header.n_emit + place];
         it.src = emitters[3 * size_t(owner) + 2];
         it.arc = header.first_arc + place;
@@ -51,14 +56,14 @@ struct KoshiEmitterDegrees {
 };
 
 // Appends the candidates within `theta`, while they fit, and counts all of them.
-static __device__ unsigned koshi_append_candidates(const KoshiArcs &arcs, unsigned total, float theta,
-                                                   const KoshiDecode &decode, const KoshiLane &lane,
-                                                   KoshiShared &shared) {
+template <class Lane>
+static __device__ unsigned koshi_append_candidates(const KoshiArcs<Lane> &arcs, unsigned total, float theta,
+                                                   const KoshiDecode &decode, const Lane &lane, KoshiShared &shared) {
     unsigned count = 0, owner = 0;
-    for (unsigned long long tile = 0; tile < total; tile += KOSHI_TILE) {
-        KoshiCandidate found[KOSHI_ITEMS];
+    for (unsigned long long tile = 0; tile < total; tile += Lane::ITEMS * KOSHI_THREADS) {
+        typename Lane::Candidate found[Lane::ITEMS];
         unsigned keep = 0, within = 0;
-        for (unsigned at = 0; at < KOSHI_ITEMS; at++) {
+        for (unsigned at = 0; at < Lane::ITEMS; at++) {
             const unsigned long long item = tile + at * KOSHI_THREADS + threadIdx.x;
             if (item < total) {
                 owner = koshi_owner(arcs.first, arcs.count, unsigned(item), owner);
@@ -71,13 +76,14 @@ static __device__ unsigned koshi_append_candidates(const KoshiArcs &arcs, unsign
         }
         unsigned tile_count;
         unsigned place = count + koshi_block_exclusive_sum(within, &shared.scratch, &tile_count);
-        for (unsigned at = 0; at < KOSHI_ITEMS; at++) {
+        for (unsigned at = 0; at < Lane::ITEMS; at++) {
             if (keep >> at & 1) {
                 if (place < decode.candidate_capacity) {
                     lane.link_cost[place] = found[at].cost;
                     lane.link_to[place] = found[at].dst;
                     lane.link_src[place] = found[at].src;
                     lane.link_arc[place] = found[at].arc;
+                    koshi_set_link_bias(lane, place, koshi_bias_of(found[at]));
                 }
                 place++;
             }
@@ -89,39 +95,45 @@ static __device__ unsigned koshi_append_candidates(const KoshiArcs &arcs, unsign
 }
 
 // Keys of the arcs within a bound, for the radix select: any number of them, none is stored.
+template <class Lane>
 struct KoshiArcKeys {
-    KoshiArcs arcs;
+    KoshiArcs<Lane> arcs;
     float theta;
     mutable unsigned owner;
 
     __device__ __forceinline__ bool key(unsigned item, unsigned &key) const {
         KoshiHeader header;
-        unsigned place;
+        unsigned place, bias = 0;
         owner = koshi_owner(arcs.first, arcs.count, item, item >= arcs.first[owner] ? owner : 0);
-        const float cost = arcs.cost(item, owner, header, place);
+        const float cost = arcs.cost(item, owner, header, place, bias);
         key = koshi_ordered_from_float(cost);
         return cost <= theta;
     }
 };
 
 // Fills the lane's links with the candidates of the frame.
-static __device__ KoshiExpanded koshi_expand(const KoshiDecode &decode, KoshiLane &lane, KoshiShared &shared,
+template <class Lane>
+static __device__ KoshiExpanded koshi_expand(const KoshiDecode &decode, Lane &lane, KoshiShared &shared,
                                              const float *costs) {
     KoshiExpanded found;
     found.status = KOSHI_DONE;
     found.detail = 0;
     found.theta = found.wide = 0.0f;
     const KoshiEmitterDegrees degrees = {decode.words, lane.emitters};
+    if (Lane::REPEATS && !koshi_can_number(shared, degrees, lane.num_emitters)) {
+        found.status = KOSHI_WORKSPACE;
+        return found;
+    }
     found.arcs = koshi_number(shared, degrees, lane.num_emitters, lane.first);
-    const KoshiArcs arcs = {decode.words, costs, lane.emitters, lane.first, lane.num_emitters, decode.wide};
+    const KoshiArcs<Lane> arcs = {decode.words, costs, lane.emitters, lane.first, lane.num_emitters, decode.wide, lane};
 
     float best = KOSHI_INFINITY;
     unsigned owner = 0, least_arc = KOSHI_NONE;
     for (unsigned long long item = threadIdx.x; item < found.arcs; item += KOSHI_THREADS) {
         KoshiHeader header;
-        unsigned place;
+        unsigned place, bias = 0;
         owner = koshi_owner(lane.first, lane.num_emitters, unsigned(item), owner);
-        const float cost = arcs.cost(unsigned(item), owner, header, place);
+        const float cost = arcs.cost(unsigned(item), owner, header, place, bias);
         if (cost < best) {
             best = cost;
         }
@@ -148,7 +160,7 @@ static __device__ KoshiExpanded koshi_expand(const KoshiDecode &decode, KoshiLan
     found.wide = found.theta;
     unsigned count = koshi_append_candidates(arcs, found.arcs, found.theta, decode, lane, shared);
     if (count > decode.candidate_capacity) {
-        const KoshiArcKeys keys = {arcs, found.theta, 0};
+        const KoshiArcKeys<Lane> keys = {arcs, found.theta, 0};
         if (!koshi_largest_fitting(shared, keys, found.arcs, decode.candidate_capacity, &found.theta)) {
             found.status = KOSHI_CAPACITY;
             found.detail = 0;

@@ -78,6 +78,7 @@ struct KoshiResult {
 struct KoshiInput {
     unsigned long long emitters;  // word of the input where the emitters' triples begin
     const float *rows;            // scaled
+    const unsigned *phrases;      // null without; then `KoshiSteps::emitters` stand behind the triples
     unsigned num_emitters;
     unsigned frames;
     unsigned begin;  // 1: the only frame is time 0, without a row
@@ -115,7 +116,7 @@ struct KoshiDecode {
 
 static_assert(sizeof(KoshiFrame) == 64, "layout.rs");
 static_assert(sizeof(KoshiResult) == 16, "layout.rs");
-static_assert(sizeof(KoshiInput) == 32, "layout.rs");
+static_assert(sizeof(KoshiInput) == 40, "layout.rs");
 static_assert(sizeof(KoshiDecode) == 136, "layout.rs");
 
 // What a block shares.
@@ -144,8 +145,19 @@ struct KoshiCandidate {
     unsigned arc;
 };
 
+// Without phrases an arc weighs what it does, and no token has a bias state.
+struct KoshiNoSteps {
+    __device__ __forceinline__ float emitting(unsigned, unsigned, float weight, unsigned &) const { return weight; }
+    __device__ __forceinline__ float epsilon(unsigned, unsigned, float weight, unsigned &) const { return weight; }
+};
+
 // A lane's memory and state. Scalars are the same in all threads.
 struct KoshiLane {
+    typedef KoshiCandidate Candidate;
+    // Whether several tokens of a time may be of one state.
+    static const bool REPEATS = false;
+    // Arcs that a thread takes of a tile.
+    static const unsigned ITEMS = KOSHI_ITEMS;
     // State hash: least (cost, link) of the state, its destination word, its token.
     unsigned long long *hash_best;
     unsigned *hash_word;
@@ -250,7 +262,8 @@ static __device__ __forceinline__ KoshiHeader koshi_header(const unsigned *words
 }
 
 // Numbers the items of `count` owners through: `first[i]` is where those of owner i begin, and the result how many there
-// are. Owners are distinct states and items their arcs, so there are no more than the graph has.
+// are, fewer than 2^32. Without phrases owners are distinct states and items their arcs, so there are no more than
+// the graph has.
 template <class Degrees>
 static __device__ unsigned koshi_number(KoshiShared &shared, const Degrees &degrees, unsigned count, unsigned *first) {
     unsigned sum = 0;
@@ -275,6 +288,16 @@ static __device__ unsigned koshi_number(KoshiShared &shared, const Degrees &degr
     return sum;
 }
 
+// Whether the items of `count` owners are few enough to be numbered.
+template <class Degrees>
+static __device__ bool koshi_can_number(KoshiShared &shared, const Degrees &degrees, unsigned count) {
+    unsigned long long mine = 0;
+    for (unsigned at = threadIdx.x; at < count; at += KOSHI_THREADS) {
+        mine += degrees.degree(at);
+    }
+    return koshi_block_sum(koshi_u64(mine), &shared.scratch) < KOSHI_NONE;
+}
+
 // Which of `count` owners item `item` belongs to: the last whose first item is not past it. `from`
 // is an owner that is not past it either. Doubling steps first: the next item of a thread is near.
 static __device__ __forceinline__ unsigned koshi_owner(const unsigned *first, unsigned count, unsigned item,
@@ -297,7 +320,8 @@ static __device__ __forceinline__ unsigned koshi_owner(const unsigned *first, un
 }
 
 // The slot of a state in the lane's hash; if it is new, taken and counted. There are always free slots.
-static __device__ __forceinline__ unsigned koshi_slot(const KoshiLane &lane, unsigned slots, unsigned word,
+// This and what follows has its like for lanes with phrases, in bias.cuh; here bias states are nothing.
+static __device__ __forceinline__ unsigned koshi_slot(const KoshiLane &lane, unsigned slots, unsigned word, unsigned,
                                                       unsigned &taken) {
     unsigned slot = ((word & ~KOSHI_HIGH_BIT) * 0x9e3779b1u) >> __clz(int(slots - 1)) & (slots - 1);
     for (;;) {
@@ -319,9 +343,29 @@ static __device__ __forceinline__ float koshi_alpha(const KoshiLane &lane, unsig
 }
 
 // State of a token. Others may be trying its slot for another state, which leaves it as it is: so volatile.
-static __device__ __forceinline__ unsigned koshi_state(const KoshiLane &lane, unsigned token) {
+static __device__ __forceinline__ unsigned koshi_state(const KoshiLane &lane, unsigned token, unsigned &) {
     const volatile unsigned *words = lane.hash_word;
     return words[lane.token_slot[token]] & ~KOSHI_HIGH_BIT;
 }
+
+// Destination word of a slot in use.
+static __device__ __forceinline__ unsigned koshi_word(const KoshiLane &lane, unsigned slot) {
+    return lane.hash_word[slot];
+}
+
+static __device__ __forceinline__ void koshi_empty_slot(const KoshiLane &lane, unsigned slot) {
+    lane.hash_best[slot] = ~0ull;
+    lane.hash_word[slot] = KOSHI_NONE;
+    lane.hash_token[slot] = KOSHI_NONE;
+}
+
+static __device__ __forceinline__ KoshiNoSteps koshi_steps(const KoshiLane &) { return KoshiNoSteps{}; }
+
+static __device__ __forceinline__ unsigned koshi_bias_of(const KoshiCandidate &) { return 0; }
+static __device__ __forceinline__ void koshi_set_bias(KoshiCandidate &, unsigned) {}
+static __device__ __forceinline__ unsigned koshi_link_bias(const KoshiLane &, unsigned) { return 0; }
+static __device__ __forceinline__ void koshi_set_link_bias(const KoshiLane &, unsigned, unsigned) {}
+static __device__ __forceinline__ unsigned koshi_slot_bias(const KoshiLane &, unsigned) { return 0; }
+static __device__ __forceinline__ void koshi_set_emitter_bias(const KoshiLane &, size_t, unsigned) {}
 
 #endif

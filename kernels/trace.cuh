@@ -9,13 +9,15 @@ static __device__ __forceinline__ unsigned koshi_most_out(const KoshiLane &lane,
     return 3 * lane.num_tokens + lane.num_closed + KOSHI_LINK_WORDS * (lane.num_links - pseudo);
 }
 
-// Writes destination words, costs, closed tokens and links of the time to the lane's output from
+// Of tokens with phrases no bias states: they follow from the links, of which the first one into each token comes before all
+// that leave it. Writes destination words, costs, closed tokens and links of the time to the lane's output from
 // word `frame.out` on.
-static __device__ void koshi_hand_over(const KoshiDecode &decode, const KoshiLane &lane, KoshiShared &shared,
+template <class Lane>
+static __device__ void koshi_hand_over(const KoshiDecode &decode, const Lane &lane, KoshiShared &shared,
                                        unsigned pseudo, KoshiFrame &frame) {
     unsigned *words = lane.out + frame.out;
     for (unsigned token = threadIdx.x; token < lane.num_tokens; token += KOSHI_THREADS) {
-        words[token] = lane.hash_word[lane.token_slot[token]];
+        words[token] = koshi_word(lane, lane.token_slot[token]);
         words[lane.num_tokens + token] = __float_as_uint(koshi_alpha(lane, token));
     }
     words += 2 * size_t(lane.num_tokens);

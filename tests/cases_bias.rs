@@ -26,6 +26,12 @@ over_both_faces! {
 over_both_faces_on_gpu! {
     costs_by_hand
     a_list_that_changes_on_the_way
+    what_is_no_list
+}
+
+#[test]
+fn speech_on_a_gpu() {
+    face::on_gpu(phrases_that_were_wrong_become_right::<face::Rust>);
 }
 
 fn config(num_lanes: u32, num_threads: u32) -> DecoderConfig {

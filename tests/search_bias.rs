@@ -143,12 +143,14 @@ fn long_utterances_prune_on_the_way() {
 }
 
 #[test]
-fn a_decoder_on_a_gpu_searches_with_phrases_on_the_cpu() {
+fn utterances_on_a_gpu() {
     common::gpu();
-    for case in 0..60 {
+    for case in 0..200 {
         run(BackendChoice::Cuda, case, 6, 1);
     }
-    run(BackendChoice::Cuda, 1_000_000, 40, 13);
+    for case in 0..6 {
+        run(BackendChoice::Cuda, 1_000_000 + case, 70, 13);
+    }
 }
 
 /// What a list of phrases that are never said leaves as it is, bit for bit, in what is found.

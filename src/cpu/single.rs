@@ -1,18 +1,19 @@
-//! Single times of channels that another backend holds, and such channels for good.
+//! Single times of channels that another backend holds.
 
 use std::sync::Arc;
 
-use super::channel::{CpuChannel, LentChannel};
+use super::channel::{CpuChannel, Shared};
 use super::expand::Emitters;
 use super::lanes::CpuLanes;
 use crate::error::{Result, try_reserve};
-use crate::search::{ChannelState, SearchStats, TimeSearch};
+use crate::search::{ChannelState, SearchConfig, SearchStats, TimeSearch};
 
 impl TimeSearch for CpuLanes {
-    fn search_time(&self, lent: ChannelState<'_>, row: Option<&[f32]>) -> Result<()> {
+    fn search_time(&self, config: &SearchConfig, lent: ChannelState<'_>, row: Option<&[f32]>) -> Result<()> {
         let mut scratch = self.scratches.take()?;
-        let mut channel = CpuChannel::new(Arc::clone(&self.shared));
-        channel.emitters.unpack(lent.emitting)?;
+        let shared = Arc::new(Shared { graph: Arc::clone(&self.shared.graph), config: *config });
+        let mut channel = CpuChannel::new(shared);
+        channel.emitters.unpack(lent.emitting, lent.history.last_bias())?;
         channel.next_beam = *lent.next_beam;
         channel.stats = *lent.stats;
         std::mem::swap(&mut channel.history, lent.history);
@@ -34,18 +35,6 @@ impl TimeSearch for CpuLanes {
     }
 }
 
-impl LentChannel {
-    /// Goes on with an utterance of another backend. On an error that one still has it.
-    pub fn take_over(&mut self, lent: ChannelState<'_>) -> Result<()> {
-        let CpuChannel { emitters, next_beam, history, stats, .. } = &mut self.channel;
-        emitters.clear();
-        emitters.unpack(lent.emitting)?;
-        (*next_beam, *stats) = (*lent.next_beam, *lent.stats);
-        std::mem::swap(history, lent.history);
-        Ok(())
-    }
-}
-
 impl CpuChannel {
     /// Takes the last time back out of the history, whose least cost before it was `least`.
     fn undo(&mut self, least: f32) {
@@ -57,8 +46,8 @@ impl CpuChannel {
 }
 
 impl Emitters {
-    /// Takes triples of state, cost and place.
-    fn unpack(&mut self, triples: &[u32]) -> Result<()> {
+    /// Takes triples of state, cost and place; `bias` states are those of all tokens of the time, if they have any.
+    fn unpack(&mut self, triples: &[u32], bias: &[u32]) -> Result<()> {
         let count = triples.len() / 3;
         for part in [&mut self.states, &mut self.tokens] {
             try_reserve(part, count, "emitting tokens")?;
@@ -68,6 +57,10 @@ impl Emitters {
             self.states.push(triple[0]);
             self.costs.push(f32::from_bits(triple[1]));
             self.tokens.push(triple[2]);
+        }
+        if !bias.is_empty() {
+            try_reserve(&mut self.bias, count, "emitting tokens")?;
+            self.bias.extend(self.tokens.iter().map(|&token| bias[token as usize]));
         }
         Ok(())
     }

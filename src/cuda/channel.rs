@@ -4,14 +4,15 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::lanes::Shared;
+use super::lanes::{Biased, Shared};
 use super::layout::{CAPACITY_HELD, EMITTER_WORDS, FrameReport, LINK_WORDS, MAX_ACTIVE_HELD};
+use super::staging::{BiasedTokens, Emitting};
 use crate::error::{Error, Result, try_reserve};
 use crate::graph::HAS_EPSILONS;
 use crate::lattice::{LatticePiece, Path, RawLattice};
 use crate::search::{
     ChannelState, CommitConfig, CommittedLattice, Endpoint, EndpointRules, History, LaneChannel, LooseLink, Phrases,
-    Room, SearchStats,
+    Room, SearchConfig, SearchStats,
 };
 
 /// The search state of one utterance.
@@ -25,6 +26,8 @@ pub struct CudaChannel {
     /// Memory ran out in the middle of a launch's output, so that not all tokens of the last time are
     /// there; the next `begin` mends it.
     pub(super) broken: bool,
+    /// Where the utterance has phrases.
+    biased: Option<Biased>,
     pub(super) history: History,
     pub(super) stats: SearchStats,
 }
@@ -57,6 +60,7 @@ impl CudaChannel {
             next_beam: f32::INFINITY,
             cutoff: f32::INFINITY,
             broken: false,
+            biased: None,
             history: History::default(),
             stats: SearchStats::default(),
         }
@@ -79,7 +83,8 @@ impl CudaChannel {
         if row.is_some() {
             history.make_room(&shared.graph, &shared.config, room)?;
         }
-        history.younger.push_time(handed.states, handed.alphas, handed.closed, handed.links, row.unwrap_or(&[]))?;
+        let Handed { states, alphas, closed, links } = handed;
+        history.push_time(&shared.graph, states, alphas, closed, links, row.unwrap_or(&[]))?;
         history.least = report.least;
         (self.next_beam, self.cutoff) = (report.next_beam, report.cutoff);
         let tokens = u64::from(report.all_tokens);
@@ -135,19 +140,27 @@ impl CudaChannel {
     /// channel stays as it was.
     pub(super) fn search_on_host(&mut self, row: Option<&[f32]>) -> Result<()> {
         let since = Instant::now();
-        let CudaChannel { shared, emitters: emitting, next_beam, history, stats, .. } = self;
-        let outcome = shared.search_on_host(ChannelState { emitting, next_beam, history, stats }, row);
+        let CudaChannel { shared, emitters: emitting, next_beam, biased, history, stats, .. } = self;
+        let config = biased.as_ref().map_or(&shared.config, |biased| &biased.config);
+        let outcome = shared.search_on_host(config, ChannelState { emitting, next_beam, history, stats }, row);
         self.stats.seconds += since.elapsed().as_secs_f64();
         outcome
     }
 
-    /// The utterance, for lanes that know of phrases.
-    pub fn pass_on(&mut self) -> Result<ChannelState<'_>> {
-        if self.broken {
-            self.check_memory()?;
-        }
-        let CudaChannel { emitters: emitting, next_beam, history, stats, .. } = self;
-        Ok(ChannelState { emitting, next_beam, history, stats })
+    /// The options that hold for the utterance.
+    pub(super) fn config(&self) -> &SearchConfig {
+        self.biased.as_ref().map_or(&self.shared.config, |biased| &biased.config)
+    }
+
+    /// The tokens that emit next, as they go to the device.
+    pub(super) fn emitting_next(&self) -> Emitting<'_> {
+        let CudaChannel { emitters: triples, next_beam, biased, history, .. } = self;
+        let bias = biased.as_ref().zip(history.bias.now()).map(|(biased, steps)| BiasedTokens {
+            list: biased.list.words.at,
+            steps,
+            states: history.last_bias(),
+        });
+        Emitting { triples, next_beam: *next_beam, bias }
     }
 
     /// Refuses to go on above the memory limit, or where memory has run out.
@@ -173,12 +186,10 @@ impl CudaChannel {
 }
 
 impl LaneChannel for CudaChannel {
-    /// Time 0 is the same for all channels of a decoder: it was searched when that was made.
+    /// Without phrases time 0 is the same for all channels of a decoder: it was searched when that was made.
     fn begin(&mut self, phrases: Option<Arc<Phrases>>, rules: Option<&Arc<EndpointRules>>) -> Result<()> {
-        if let Some(phrases) = phrases {
-            return self.change_phrases(phrases);
-        }
         let shared = Arc::clone(&self.shared);
+        let biased = phrases.as_ref().map(|phrases| shared.biased(phrases, 1)).transpose()?;
         if self.memory() as u64 > shared.config.memory_limit {
             let history = self.history.fresh();
             *self = CudaChannel { history, ..CudaChannel::new(Arc::clone(&shared)) };
@@ -186,15 +197,27 @@ impl LaneChannel for CudaChannel {
         self.history.begin(rules);
         self.emitters.clear();
         self.broken = false;
+        self.biased = None;
         self.stats = SearchStats::default();
+        if let (Some(phrases), Some(biased)) = (phrases, biased) {
+            let CudaChannel { emitters: emitting, next_beam, history, stats, .. } = self;
+            history.change_phrases(phrases)?;
+            let state = ChannelState { emitting, next_beam, history, stats };
+            shared.search_biased_time_0(&biased.config, state)?;
+            self.biased = Some(biased);
+            return Ok(());
+        }
         let Some((report, words)) = shared.time_0()? else { return self.search_on_host(None) };
         self.take_time(report, words, None, &mut Room::default())?;
         self.choose_emitters();
         Ok(())
     }
 
-    fn change_phrases(&mut self, _phrases: Arc<Phrases>) -> Result<()> {
-        Err(Error::Unsupported("the kernels do not know of phrases".into()))
+    fn change_phrases(&mut self, phrases: Arc<Phrases>) -> Result<()> {
+        let biased = self.shared.biased(&phrases, self.history.bias.most_states())?;
+        self.history.change_phrases(phrases)?;
+        self.biased = Some(biased);
+        Ok(())
     }
 
     fn endpoint(&self) -> Option<Endpoint> {

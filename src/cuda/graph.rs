@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 
 use super::context::{Context, Stream};
 use super::memory::DeviceMemory;
+use super::phrases::DeviceLabels;
 use crate::error::Result;
 use crate::graph::Graph;
 
@@ -14,9 +15,11 @@ pub(super) struct DeviceGraph {
     pub graph: Arc<Graph>,
     device: u32,
     pub words: DeviceMemory,
+    /// Its output labels, once an utterance has phrases.
+    labels: Mutex<Option<Arc<DeviceLabels>>>,
 }
 
-// SAFETY: a block of device memory, which does not change.
+// SAFETY: blocks of device memory, which do not change.
 unsafe impl Send for DeviceGraph {}
 // SAFETY: as above.
 unsafe impl Sync for DeviceGraph {}
@@ -40,8 +43,19 @@ impl DeviceGraph {
         // SAFETY: memory of that size; the graph is held, and the copy waited for.
         unsafe { stream.copy_in(words.at, graph.words()) }?;
         stream.wait()?;
-        let held = Arc::new(DeviceGraph { graph: Arc::clone(graph), device: context.device, words });
+        let held =
+            Arc::new(DeviceGraph { graph: Arc::clone(graph), device: context.device, words, labels: Mutex::new(None) });
         graphs.push(Arc::downgrade(&held));
         Ok(held)
+    }
+    /// Its output labels on the device, copied if they are not there yet. The context is current.
+    pub fn labels(&self, stream: &Stream) -> Result<Arc<DeviceLabels>> {
+        let mut labels = self.labels.lock();
+        if let Some(labels) = &*labels {
+            return Ok(Arc::clone(labels));
+        }
+        let made = Arc::new(DeviceLabels::new(stream, &self.graph)?);
+        *labels = Some(Arc::clone(&made));
+        Ok(made)
     }
 }

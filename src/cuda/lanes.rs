@@ -1,7 +1,7 @@
 //! Lanes on a GPU: batches of channels, chunk after chunk, through one workspace.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 use rayon::prelude::*;
@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use super::channel::CudaChannel;
 use super::context::Context;
 use super::layout::{FrameReport, LaneReport, Plan, status};
+use super::phrases::{DevicePhrases, Lists};
 use super::staging::{Fetched, Progress, Staging};
 use super::workspace::{DeviceRows, StageSeconds, Workspace};
 use crate::error::{Error, Result, try_reserve};
@@ -16,19 +17,90 @@ use crate::float_env::FloatEnv;
 use crate::graph::Graph;
 use crate::quiet::Quiet;
 use crate::search::{
-    ChannelState, Holds, LaneWork, Lanes, Room, Rows, SearchConfig, TimeSearch, first_unusable, scale_row,
+    ChannelState, Holds, LaneWork, Lanes, Phrases, Room, Rows, SearchConfig, TimeSearch, first_unusable, scale_row,
 };
 
 /// What all channels of a decoder share.
 pub(super) struct Shared {
     pub graph: Arc<Graph>,
+    /// The options, with all capacities of utterances without phrases; and as they were asked for.
     pub config: SearchConfig,
-    /// Time 0, or how it failed.
+    asked: SearchConfig,
+    /// Time 0 without phrases, or how it failed.
     first: (LaneReport, Vec<FrameReport>, Vec<u32>),
+    device: Device,
     /// Searches times that outgrow a lane, and how many it has searched.
     host: Box<dyn TimeSearch>,
     on_host: AtomicU64,
     rooms: Mutex<Vec<Room>>,
+}
+
+/// What lanes work with.
+struct Device {
+    context: Arc<Context>,
+    num_lanes: u32,
+    /// The device's part: who launches has it from the copy in to the last copy out. Locked after staging memory.
+    workspace: Mutex<Workspace>,
+    /// For batches, and for single channels, which so need not wait for a batch or for each other while the host
+    /// does its part: scaling rows, taking in what came back. Who takes all of it takes it in this order.
+    batches: Mutex<Staging>,
+    singles: [Mutex<Staging>; 2],
+    staging_bytes: AtomicU64,
+    /// States that the memory for phrases is large enough for; 0 where there is none.
+    bias_states: AtomicU32,
+    lists: Lists,
+}
+
+impl Device {
+    /// Staging memory for a batch of so many items.
+    fn staging(&self, items: usize) -> MutexGuard<'_, Staging> {
+        if items != 1 {
+            return self.batches.lock();
+        }
+        let [one, other] = &self.singles;
+        one.try_lock().unwrap_or_else(|| other.lock())
+    }
+
+    /// Takes the memory that lanes with lists of up to `states` states need, if it is not there. On an error nothing
+    /// has changed.
+    fn make_room(&self, graph: &Graph, asked: &SearchConfig, states: u32) -> Result<()> {
+        if self.bias_states.load(Ordering::Acquire) >= states {
+            return Ok(());
+        }
+        let [one, other] = &self.singles;
+        let (mut batches, mut one, mut other) = (self.batches.lock(), one.lock(), other.lock());
+        let mut workspace = self.workspace.lock();
+        if self.bias_states.load(Ordering::Acquire) >= states {
+            return Ok(());
+        }
+        let plan = Plan::biased(graph, asked, self.num_lanes, states)?;
+        let enlarged = workspace.enlarged(&plan)?;
+        let staging = |lanes| enlarged.staging(&workspace, lanes);
+        let made = (staging(self.num_lanes)?, staging(1)?, staging(1)?);
+        let bytes = made.0.memory() + made.1.memory() + made.2.memory();
+        self.staging_bytes.store(bytes, Ordering::Relaxed);
+        (*batches, *one, *other) = made;
+        workspace.enlarge(enlarged);
+        self.bias_states.store(plan.bias_states, Ordering::Release);
+        Ok(())
+    }
+
+    fn memory(&self) -> u64 {
+        let staging = self.staging_bytes.load(Ordering::Relaxed);
+        staging + self.workspace.lock().memory() + self.lists.memory()
+    }
+}
+
+/// What an utterance with phrases has on the device, and the options that hold for it.
+pub(super) struct Biased {
+    pub list: Arc<DevicePhrases>,
+    pub config: SearchConfig,
+}
+
+impl std::fmt::Debug for Biased {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Biased")
+    }
 }
 
 impl std::fmt::Debug for Shared {
@@ -44,15 +116,30 @@ impl Shared {
         match frames.first() {
             Some(frame) => Ok(Some((frame, words))),
             None if report.status == status::WORKSPACE => Ok(None),
-            None => Err(self.failure(report, 0, None)),
+            None => Err(self.failure(&self.config, report, 0, None)),
         }
     }
 
-    /// Searches a time on the host.
-    pub fn search_on_host(&self, channel: ChannelState<'_>, row: Option<&[f32]>) -> Result<()> {
+    /// Searches a time on the host that outgrows a lane.
+    pub fn search_on_host(&self, config: &SearchConfig, channel: ChannelState<'_>, row: Option<&[f32]>) -> Result<()> {
         self.on_host.fetch_add(1, Ordering::Relaxed);
         log::debug!("frame {} outgrows a lane of the GPU: it is searched on the host", channel.stats.frames);
-        self.host.search_time(channel, row)
+        self.host.search_time(config, channel, row)
+    }
+
+    /// Searches time 0 with phrases: on the host, so that nobody waits for a launch under way.
+    pub fn search_biased_time_0(&self, config: &SearchConfig, channel: ChannelState<'_>) -> Result<()> {
+        self.host.search_time(config, channel, None)
+    }
+
+    /// Brings `phrases` to the device, for an utterance whose lists so far have up to `states` states.
+    pub fn biased(&self, phrases: &Arc<Phrases>, states: u32) -> Result<Biased> {
+        let states = states.max(phrases.num_states());
+        let _entered = self.device.context.enter()?;
+        self.device.make_room(&self.graph, &self.asked, states)?;
+        let list = self.device.lists.get(&self.device.context, phrases)?;
+        let plan = Plan::biased(&self.graph, &self.asked, self.device.num_lanes, states)?;
+        Ok(Biased { list, config: plan.capacities(self.asked) })
     }
 
     /// Lends working space for a lattice.
@@ -67,8 +154,7 @@ impl Shared {
     }
 
     /// Why a lane stopped before `frame`, whose row this is.
-    fn failure(&self, report: &LaneReport, frame: u64, row: Option<&[f32]>) -> Error {
-        let config = &self.config;
+    fn failure(&self, config: &SearchConfig, report: &LaneReport, frame: u64, row: Option<&[f32]>) -> Error {
         match (report.status, report.detail) {
             (status::NO_TOKENS, _) => Error::NoTokens { frame },
             (status::OVERFLOW, arc) => self.overflow(arc, row.unwrap_or(&[]), frame),
@@ -94,21 +180,13 @@ impl Shared {
 /// The GPU backend.
 pub struct CudaLanes {
     shared: Arc<Shared>,
-    context: Arc<Context>,
-    /// The device's part: who launches has it from the copy in to the last copy out. Locked after staging memory.
-    workspace: Mutex<Workspace>,
-    /// For batches, and for single channels, which so need not wait for a batch or for each other while the host
-    /// does its part: scaling rows, taking in what came back.
-    batches: Mutex<Staging>,
-    singles: [Mutex<Staging>; 2],
-    staging_bytes: u64,
     /// None with one thread: the host's part of a batch then runs on the caller's.
     pool: Option<rayon::ThreadPool>,
 }
 
 impl std::fmt::Debug for CudaLanes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "CudaLanes on GPU {}", self.context.device)
+        write!(f, "CudaLanes on GPU {}", self.device().context.device)
     }
 }
 
@@ -127,21 +205,28 @@ impl CudaLanes {
         host: impl FnOnce(SearchConfig) -> Result<Box<dyn TimeSearch>>,
     ) -> Result<CudaLanes> {
         config.check()?;
+        let asked = config;
         let config = Plan::new(&graph, &config, num_lanes)?.capacities(config);
         let host = host(config)?;
         let pool = threads(num_threads)?;
         let context = Context::new(device)?;
         let entered = context.enter()?;
-        let mut workspace = Workspace::new(&context, &graph, &config, num_lanes.max(1))?;
-        let (mut batches, singles) =
-            (workspace.staging(num_lanes.max(1))?, [workspace.staging(1)?, workspace.staging(1)?]);
+        let num_lanes = num_lanes.max(1);
+        let mut workspace = Workspace::new(&context, &graph, &config, num_lanes)?;
+        let (mut batches, singles) = (workspace.staging(num_lanes)?, [workspace.staging(1)?, workspace.staging(1)?]);
         let first = search_time_0(&mut workspace, &mut batches)?;
         drop(entered);
-        let staging_bytes = batches.memory() + singles.iter().map(Staging::memory).sum::<u64>();
-        let (on_host, rooms) = (AtomicU64::new(0), Mutex::new(Vec::new()));
-        let shared = Arc::new(Shared { graph, config, first, host, on_host, rooms });
+        let staging_bytes = AtomicU64::new(batches.memory() + singles.iter().map(Staging::memory).sum::<u64>());
         let (workspace, batches, singles) = (Mutex::new(workspace), Mutex::new(batches), singles.map(Mutex::new));
-        Ok(CudaLanes { shared, context, workspace, batches, singles, staging_bytes, pool })
+        let (bias_states, lists) = (AtomicU32::new(0), Lists::new());
+        let device = Device { context, num_lanes, workspace, batches, singles, staging_bytes, bias_states, lists };
+        let (on_host, rooms) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+        let shared = Arc::new(Shared { graph, config, asked, first, device, host, on_host, rooms });
+        Ok(CudaLanes { shared, pool })
+    }
+
+    fn device(&self) -> &Device {
+        &self.shared.device
     }
 
     /// Bytes of device memory that a decoder with `num_lanes` lanes takes, without the graph, which
@@ -150,15 +235,21 @@ impl CudaLanes {
         Ok(Plan::new(graph, config, num_lanes)?.device_bytes())
     }
 
-    /// Bytes of working space: device memory, and page-locked memory of the host.
+    /// The same once an utterance has had phrases whose automaton has `states` states, without the output labels of the
+    /// graph and the phrases themselves.
+    pub fn biased_device_bytes(graph: &Graph, config: &SearchConfig, num_lanes: u32, states: u32) -> Result<u64> {
+        Ok(Plan::biased(graph, config, num_lanes, states)?.device_bytes())
+    }
+
+    /// Bytes of working space: device memory, phrases there too, and page-locked memory of the host.
     pub fn memory(&self) -> u64 {
-        self.workspace.lock().memory() + self.staging_bytes
+        self.device().memory()
     }
 
     /// Seconds that the launches so far took, by the device's clock.
     pub fn stage_seconds(&self) -> StageSeconds {
         let on_host = self.shared.on_host.load(Ordering::Relaxed);
-        StageSeconds { on_host, ..self.workspace.lock().seconds }
+        StageSeconds { on_host, ..self.device().workspace.lock().seconds }
     }
 
     /// Advances one channel by rows in device memory, behind the work of their stream.
@@ -173,9 +264,9 @@ impl CudaLanes {
         cancelled: &AtomicBool,
     ) -> Result<()> {
         let _env = FloatEnv::enter();
-        let _entered = self.context.enter()?;
-        let mut staging = self.staging(1);
-        let mut workspace = self.workspace.lock();
+        let _entered = self.device().context.enter()?;
+        let mut staging = self.device().staging(1);
+        let mut workspace = self.device().workspace.lock();
         if rows.frames > 0 {
             self.shared.graph.check_width(rows.dim)?;
         }
@@ -188,7 +279,7 @@ impl CudaLanes {
                 return Err(Error::Scores { frame: channel.stats.frames, column, value });
             }
             staging.start();
-            staging.stage_taken(&channel.emitters, channel.next_beam, taken.frames)?;
+            staging.stage_taken(&channel.emitting_next(), taken.frames)?;
             channel.stats.seconds += workspace.launch(&mut staging)?;
             workspace.fetch(&mut staging, 0)?;
             let before = channel.stats.frames;
@@ -196,15 +287,6 @@ impl CudaLanes {
             rows = rows.behind((channel.stats.frames - before) as usize);
         }
         Ok(())
-    }
-
-    /// Staging memory for a batch of so many items.
-    fn staging(&self, items: usize) -> MutexGuard<'_, Staging> {
-        if items != 1 {
-            return self.batches.lock();
-        }
-        let [one, other] = &self.singles;
-        one.try_lock().unwrap_or_else(|| other.lock())
     }
 
     /// How many frames the channel may do now.
@@ -244,7 +326,7 @@ impl CudaLanes {
         }
         self.shared.graph.check_width(rest.dim())?;
         let most = self.may_advance(channel, work.cancelled)?.min(rest.frames());
-        staging.reserve(channel.emitters.len(), channel.next_beam, most).map(Some)
+        staging.reserve(&channel.emitting_next(), most).map(Some)
     }
 
     /// Scales rows into their places, up to the first bad one; that one is an error only when it is
@@ -309,7 +391,7 @@ impl CudaLanes {
                 channel.search_on_host(Some(&next[..columns.min(next.len())]))?;
                 channel.history.look_for_endpoint(&self.shared.graph)
             }
-            _ => Err(self.shared.failure(&report, channel.stats.frames, Some(next))),
+            _ => Err(self.shared.failure(channel.config(), &report, channel.stats.frames, Some(next))),
         }
     }
 
@@ -362,7 +444,7 @@ impl CudaLanes {
             self.each(batch, progress, |channel, rest, lane, progress| {
                 // SAFETY: each item has a lane of its own.
                 let (emitters, rows) = unsafe { (places.emitters(lane), places.rows(lane)) };
-                emitters.copy_from_slice(&channel.emitters);
+                channel.emitting_next().write(emitters);
                 progress.rows = 0;
                 progress.rows = self.scale(rest, channel.stats.frames, columns, rows)?;
                 Ok(())
@@ -383,7 +465,7 @@ impl CudaLanes {
         batch: &mut [LaneWork<'_, H>],
         progress: &mut [Progress],
     ) -> Result<()> {
-        let mut workspace = Some(self.workspace.lock());
+        let mut workspace = Some(self.device().workspace.lock());
         let (mut first, mut seconds) = (0, 0.0);
         while let Some(device) = &mut workspace {
             if first == 0 {
@@ -452,12 +534,12 @@ impl Lanes for CudaLanes {
     /// A failure of the device fails all items that are not done; their channels hold what was
     /// searched before.
     fn advance<H: Holds<CudaChannel>>(&self, batch: &mut [LaneWork<'_, H>]) {
-        let mut staging = self.staging(batch.len());
+        let mut staging = self.device().staging(batch.len());
         let mut progress = std::mem::take(&mut staging.progress);
         progress.clear();
         let outcome = try_reserve(&mut progress, batch.len(), "batch").and_then(|()| {
             progress.resize(batch.len(), Progress::default());
-            let _entered = self.context.enter()?;
+            let _entered = self.device().context.enter()?;
             self.advance_all(&mut staging, batch, &mut progress)
         });
         for (work, progress) in batch.iter_mut().zip(&progress) {

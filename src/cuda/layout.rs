@@ -62,6 +62,8 @@ pub(super) struct LaneInput {
     /// Word of the input where the emitting tokens begin.
     pub emitters: u64,
     pub rows: DevicePointer,
+    /// A list of phrases, or 0; with one, pairs of bias states and costs stand behind the emitting tokens.
+    pub phrases: DevicePointer,
     pub num_emitters: u32,
     pub frames: u32,
     pub begin: u32,
@@ -99,6 +101,15 @@ pub(super) struct DecodeParameters {
     pub beam_delta: f32,
 }
 
+/// The further parameters of `koshi_k_decode_biased`: `KoshiBias`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct BiasParameters {
+    pub labels: [DevicePointer; 3],
+    pub work: DevicePointer,
+    pub work_words: u64,
+}
+
 /// The parameters of `koshi_k_rows`: `KoshiRows`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -117,7 +128,8 @@ pub(super) struct RowsParameters {
 const _: () = assert!(size_of::<RowsParameters>() == 56);
 const _: () = assert!(size_of::<FrameReport>() == 64);
 const _: () = assert!(size_of::<LaneReport>() == 16);
-const _: () = assert!(size_of::<LaneInput>() == 32);
+const _: () = assert!(size_of::<LaneInput>() == 40);
+const _: () = assert!(size_of::<BiasParameters>() == 40);
 const _: () = assert!(size_of::<DecodeParameters>() == 136);
 
 /// What `max_active` counts as for the capacities where it is larger or unbounded.
@@ -139,8 +151,9 @@ const MOST_SCORES: usize = 1 << 18;
 
 /// Words of a link in the output.
 pub(super) const LINK_WORDS: usize = 4;
-/// Words of an emitting token in the input.
+/// Words of an emitting token in the input, and those that follow with phrases.
 pub(super) const EMITTER_WORDS: usize = 3;
+pub(super) const BIAS_WORDS: usize = 2;
 
 /// Sizes of everything, from the options and the graph.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -161,24 +174,41 @@ pub(super) struct Plan {
     pub work_words: u64,
     pub out_words: u64,
     pub input_words: u64,
+    /// States that a list of phrases may have; 0 where there are no phrases.
+    pub bias_states: u32,
+    /// Words of the further working memory for phrases.
+    pub bias_words: u64,
 }
 
 impl Plan {
     /// The capacities of rule 6 and what they take. A capacity above what the graph can make never
     /// strikes, so it takes no more memory than that.
     pub fn new(graph: &Graph, config: &SearchConfig, lanes: u32) -> Result<Plan> {
+        Plan::of(graph, config, lanes, 0)
+    }
+
+    /// The same for utterances with phrases whose lists have up to `bias_states` states. Tokens are pairs then, so there
+    /// may be more of everything than the graph has: as many times as there are bias states. A capacity above both
+    /// what the graph has and the default is taken as the larger of the two. Nothing is smaller than with fewer states.
+    pub fn biased(graph: &Graph, config: &SearchConfig, lanes: u32, bias_states: u32) -> Result<Plan> {
+        Plan::of(graph, config, lanes, bias_states.checked_next_power_of_two().unwrap_or(u32::MAX).max(1))
+    }
+
+    fn of(graph: &Graph, config: &SearchConfig, lanes: u32, bias_states: u32) -> Result<Plan> {
+        let times = |count: u64| count.saturating_mul(u64::from(bias_states.max(1)));
         let (states, arcs) = (u64::from(graph.num_states()), u64::from(graph.num_arcs()));
         let epsilons = u64::from(graph.num_epsilon_arcs());
         let active = u64::from(config.max_active).clamp(LEAST_ACTIVE, MOST_ACTIVE);
-        let capacity = |asked: u64, default: u64, most: u64| {
+        let capacity = |asked: u64, default: u64, count: u64| {
             let wanted = if asked == u64::MAX { default } else { asked };
-            wanted.min(most.max(1))
+            wanted.min(times(count).min(if bias_states > 1 { count.max(default) } else { count }).max(1))
         };
         let candidates = capacity(config.candidate_capacity, 16 * active, arcs - epsilons);
         let tokens = capacity(config.token_capacity, 4 * active, states);
         let links = capacity(config.link_capacity, 20 * active, arcs);
+        let (states, arcs, epsilons) = (times(states), times(arcs), times(epsilons));
         // One more for time 0, whose only candidate is no arc.
-        let max_links = (arcs + 1).min(candidates.max(links) + CLOSURE_ROOM.max(links / 2) + 1);
+        let max_links = (arcs.saturating_add(1)).min(candidates.max(links) + CLOSURE_ROOM.max(links / 2) + 1);
         let max_tokens = states.min(candidates.max(tokens).max(CLOSURE_ROOM));
         let max_waiting = max_tokens.min(epsilons);
         let entered = states.min(max_tokens + HASH_ROOM);
@@ -204,9 +234,17 @@ impl Plan {
             columns,
             work_words: 0,
             out_words,
-            input_words: EMITTER_WORDS as u64 * tokens + (frames * columns) as u64,
+            input_words: 0,
+            bias_states,
+            bias_words: 0,
         };
+        let emitter_words = EMITTER_WORDS + if bias_states > 0 { BIAS_WORDS } else { 0 };
+        plan.input_words = emitter_words as u64 * tokens + (frames * columns) as u64;
         plan.work_words = plan.lane_words();
+        if bias_states > 0 {
+            // As `koshi_biased_lane_of` deals them out.
+            plan.bias_words = slots + max_links + BIAS_WORDS as u64 * tokens;
+        }
         Ok(plan)
     }
 
@@ -236,7 +274,7 @@ impl Plan {
     /// Bytes of device memory that a decoder takes, without its graph.
     pub fn device_bytes(&self) -> u64 {
         let reports = size_of::<LaneReport>() + size_of::<LaneInput>() + self.frames * size_of::<FrameReport>();
-        let lane = 4 * (self.work_words + self.out_words + self.input_words) + reports as u64;
+        let lane = 4 * (self.work_words + self.out_words + self.input_words + self.bias_words) + reports as u64;
         // Rows that come from device memory: of one lane, whichever it is.
         let taken = self.frames * (2 * 4 * self.columns + 8);
         u64::from(self.lanes).saturating_mul(lane).saturating_add(taken as u64)

@@ -18,7 +18,7 @@ const SOURCE: &str = concat!(include_str!(concat!(env!("OUT_DIR"), "/kernels.cu"
 static IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kernels.fatbin"));
 
 /// The entry points, by name.
-pub(super) const NAMES: [&CStr; 8] = [
+pub(super) const NAMES: [&CStr; 9] = [
     c"koshi_k_decode",
     c"koshi_k_lattice",
     c"koshi_k_rows",
@@ -27,6 +27,7 @@ pub(super) const NAMES: [&CStr; 8] = [
     c"koshi_k_chain_gather",
     c"koshi_k_chain_derivative",
     c"koshi_k_chain_add",
+    c"koshi_k_decode_biased",
 ];
 
 /// Loaded kernels.
@@ -106,6 +107,11 @@ impl Module {
     /// `koshi_k_decode`.
     pub fn decode(&self) -> Handle {
         self.functions[0]
+    }
+
+    /// `koshi_k_decode_biased`.
+    pub fn decode_biased(&self) -> Handle {
+        self.functions[8]
     }
 
     /// `koshi_k_lattice`.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use super::api::DevicePointer;
 use super::context::Context;
-use super::layout::{EMITTER_WORDS, FrameReport, LaneInput, LaneReport, Plan};
+use super::layout::{BIAS_WORDS, EMITTER_WORDS, FrameReport, LaneInput, LaneReport, Plan};
 use super::memory::Pinned;
 use crate::error::{Error, Result, try_reserve};
+use crate::search::{Steps, bias_state};
 
 /// Least number of words of output that the host looks at in one go, where the lanes have as many.
 const OUTPUT_STAGING: u64 = 1 << 24;
@@ -23,6 +24,51 @@ pub(super) struct Progress {
     pub rows: usize,
     /// Whether an end point has stopped it.
     pub stopped: bool,
+}
+
+/// The tokens of a channel that emit next.
+pub(super) struct Emitting<'a> {
+    /// State, cost above the best, and place of each.
+    pub triples: &'a [u32],
+    pub next_beam: f32,
+    pub bias: Option<BiasedTokens<'a>>,
+}
+
+/// What emitting tokens have besides, where there are phrases.
+pub(super) struct BiasedTokens<'a> {
+    /// The list of the next time, on the device.
+    pub list: DevicePointer,
+    pub steps: Steps<'a>,
+    /// Bias states of all tokens of the time, by place.
+    pub states: &'a [u32],
+}
+
+impl Emitting<'_> {
+    fn len(&self) -> usize {
+        self.triples.len() / EMITTER_WORDS
+    }
+
+    /// Words that they take in the input.
+    fn words(&self) -> usize {
+        self.triples.len() + if self.bias.is_some() { BIAS_WORDS * self.len() } else { 0 }
+    }
+
+    /// Writes them to their place there.
+    pub fn write(&self, words: &mut [u32]) {
+        let (triples, pairs) = words.split_at_mut(self.triples.len());
+        triples.copy_from_slice(self.triples);
+        if let Some(bias) = &self.bias {
+            for (pair, triple) in pairs.chunks_exact_mut(BIAS_WORDS).zip(self.triples.chunks_exact(EMITTER_WORDS)) {
+                let (state, back) = bias.steps.entered(bias_state(bias.states, triple[2] as usize));
+                pair.copy_from_slice(&[state, back.to_bits()]);
+            }
+        }
+    }
+}
+
+/// Words that the emitting tokens of a lane take in the input.
+fn emitter_words(input: &LaneInput) -> usize {
+    input.num_emitters as usize * (EMITTER_WORDS + if input.phrases != 0 { BIAS_WORDS } else { 0 })
 }
 
 fn no_room() -> Error {
@@ -45,6 +91,8 @@ pub(super) struct Staging {
     lanes: usize,
     /// Most frames of a staged lane.
     pub longest: u32,
+    /// Lanes that have phrases.
+    pub biased: usize,
     /// Where the output of each lane stands in `out`, of those fetched last.
     pub fetched: Vec<Range<usize>>,
     /// How far each item of the batch at hand is.
@@ -77,6 +125,7 @@ impl Staging {
             used: 0,
             lanes: 0,
             longest: 0,
+            biased: 0,
             fetched,
             progress: Vec::new(),
         })
@@ -94,6 +143,7 @@ impl Staging {
         self.used = 0;
         self.lanes = 0;
         self.longest = 0;
+        self.biased = 0;
     }
 
     /// Whether another lane can be staged.
@@ -101,14 +151,14 @@ impl Staging {
         self.lanes < self.inputs.items().len()
     }
 
-    /// Stages the next lane, with room for its emitting tokens and up to `frames` rows; they are
+    /// Stages the next lane, with room for its tokens `emitting` and up to `frames` rows; both are
     /// filled in later, lanes side by side. Gives the lane and how many rows there is room for.
-    pub fn reserve(&mut self, emitter_words: usize, next_beam: f32, frames: usize) -> Result<(usize, usize)> {
+    pub fn reserve(&mut self, emitting: &Emitting<'_>, frames: usize) -> Result<(usize, usize)> {
         let frames = frames.min(self.plan.frames);
-        let first_row = self.used + emitter_words;
+        let first_row = self.used + emitting.words();
         let at = self.input_at + first_row as u64 * 4;
         let lane = self.lanes;
-        self.put(emitter_words, next_beam, frames as u32, at, false)?;
+        self.put(emitting, frames as u32, at, false)?;
         self.used += frames * self.plan.columns;
         if self.used > self.input.items().len() {
             return Err(no_room());
@@ -131,37 +181,39 @@ impl Staging {
     }
 
     /// Stages the next lane with `frames` rows of the last `Workspace::take_rows`.
-    pub fn stage_taken(&mut self, emitters: &[u32], next_beam: f32, frames: usize) -> Result<()> {
+    pub fn stage_taken(&mut self, emitting: &Emitting<'_>, frames: usize) -> Result<()> {
         let at = self.costs_at;
         let lane = self.lanes;
-        self.put(emitters.len(), next_beam, frames as u32, at, false)?;
+        self.put(emitting, frames as u32, at, false)?;
         let places = self.places();
         // SAFETY: nobody else asks.
-        unsafe { places.emitters(lane) }.copy_from_slice(emitters);
+        emitting.write(unsafe { places.emitters(lane) });
         Ok(())
     }
 
     /// Stages the next lane for time 0.
     pub fn stage_begin(&mut self) -> Result<()> {
         let at = self.costs_at;
-        self.put(0, f32::INFINITY, 1, at, true)
+        self.put(&Emitting { triples: &[], next_beam: f32::INFINITY, bias: None }, 1, at, true)
     }
 
-    fn put(&mut self, words: usize, next_beam: f32, frames: u32, rows: DevicePointer, begin: bool) -> Result<()> {
-        let end = self.used + words;
+    fn put(&mut self, emitting: &Emitting<'_>, frames: u32, rows: DevicePointer, begin: bool) -> Result<()> {
+        let end = self.used + emitting.words();
         if end > self.input.items().len() {
             return Err(no_room());
         }
         *self.inputs.items_mut().get_mut(self.lanes).ok_or_else(no_room)? = LaneInput {
             emitters: self.used as u64,
             rows,
-            num_emitters: (words / EMITTER_WORDS) as u32,
+            phrases: emitting.bias.as_ref().map_or(0, |bias| bias.list),
+            num_emitters: emitting.len() as u32,
             frames,
             begin: u32::from(begin),
-            next_beam,
+            next_beam: emitting.next_beam,
         };
         self.used = end;
         self.lanes += 1;
+        self.biased += usize::from(emitting.bias.is_some());
         self.longest = self.longest.max(frames);
         Ok(())
     }
@@ -222,7 +274,7 @@ impl Places<'_> {
     pub unsafe fn emitters(&self, lane: usize) -> &mut [u32] {
         let input = &self.inputs[lane];
         // SAFETY: the caller's promise.
-        unsafe { self.part(input.emitters as usize, input.num_emitters as usize * EMITTER_WORDS) }
+        unsafe { self.part(input.emitters as usize, emitter_words(input)) }
     }
 
     /// Where the scaled rows of a lane go.
@@ -232,7 +284,7 @@ impl Places<'_> {
     #[allow(clippy::mut_from_ref)] // that is the promise
     pub unsafe fn rows(&self, lane: usize) -> &mut [f32] {
         let input = &self.inputs[lane];
-        let from = input.emitters as usize + input.num_emitters as usize * EMITTER_WORDS;
+        let from = input.emitters as usize + emitter_words(input);
         // SAFETY: the caller's promise.
         bytemuck::cast_slice_mut(unsafe { self.part(from, input.frames as usize * self.columns) })
     }

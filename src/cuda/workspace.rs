@@ -8,9 +8,12 @@ use std::time::Instant;
 use super::api::Handle;
 use super::context::{Context, Event, Stream};
 use super::graph::DeviceGraph;
-use super::layout::{DecodeParameters, FrameReport, LaneInput, LaneReport, Plan, RowsParameters, THREADS};
+use super::layout::{
+    BiasParameters, DecodeParameters, FrameReport, LaneInput, LaneReport, Plan, RowsParameters, THREADS,
+};
 use super::memory::{DeviceMemory, Pinned};
 use super::module::Module;
+use super::phrases::DeviceLabels;
 use super::staging::Staging;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
@@ -65,9 +68,39 @@ pub(super) struct Taken {
     pub bad: Option<(usize, f32)>,
 }
 
+/// What launches with phrases need besides.
+struct BiasMemory {
+    work: DeviceMemory,
+    labels: Arc<DeviceLabels>,
+    /// They run beside those without, on a stream of their own.
+    stream: Stream,
+    /// What they wait for, and what is waited for after them.
+    events: [Event; 2],
+}
+
+/// Memory for a plan that asks for more than there is.
+pub(super) struct Enlarged {
+    plan: Plan,
+    work: Option<DeviceMemory>,
+    out: Option<DeviceMemory>,
+    input: Option<DeviceMemory>,
+    bias: BiasMemory,
+}
+
+impl Enlarged {
+    /// Staging memory for launches of up to `lanes` lanes by this plan.
+    pub fn staging(&self, workspace: &Workspace, lanes: u32) -> Result<Staging> {
+        let input = self.input.as_ref().unwrap_or(&workspace.input).at;
+        Staging::new(&workspace.stream.context, &self.plan, lanes, input, workspace.costs.at)
+    }
+}
+
 /// Memory and stream of a decoder's lanes.
 pub(super) struct Workspace {
     pub plan: Plan,
+    /// The plan without phrases, whose capacities are those of lanes without.
+    plain: Plan,
+    bias: Option<BiasMemory>,
     graph: Arc<DeviceGraph>,
     module: Arc<Module>,
     work: DeviceMemory,
@@ -124,6 +157,8 @@ impl Workspace {
             events: [new_event()?, new_event()?, new_event()?, new_event()?, new_event()?],
             theirs: new_event()?,
             plan,
+            plain: plan,
+            bias: None,
             graph,
             module,
             dirty: true,
@@ -155,7 +190,47 @@ impl Workspace {
             &self.bad,
         ];
         let pinned = [self.host_raw.bytes(), self.host_bad.bytes()];
-        device.iter().map(|memory| memory.bytes).sum::<u64>() + pinned.iter().map(|&bytes| bytes as u64).sum::<u64>()
+        let bias = self.bias.as_ref().map_or(0, |bias| bias.work.bytes);
+        let device = device.iter().map(|memory| memory.bytes).sum::<u64>() + bias;
+        device + pinned.iter().map(|&bytes| bytes as u64).sum::<u64>()
+    }
+
+    /// Takes what memory `plan`, which is for phrases, asks for beyond what there is. The context is current.
+    pub fn enlarged(&self, plan: &Plan) -> Result<Enlarged> {
+        let context = &self.stream.context;
+        let lanes = u64::from(plan.lanes);
+        let what = format!("{lanes} lanes with phrases");
+        let more = |held: &DeviceMemory, words: u64| {
+            let bytes = words.saturating_mul(4).saturating_mul(lanes);
+            (bytes > held.bytes).then(|| DeviceMemory::new(context, bytes, &what)).transpose()
+        };
+        log::info!("GPU {}: {what} take {} bytes", context.device, plan.device_bytes());
+        Ok(Enlarged {
+            plan: *plan,
+            work: more(&self.work, plan.work_words)?,
+            out: more(&self.out, plan.out_words)?,
+            input: more(&self.input, plan.input_words)?,
+            bias: BiasMemory {
+                work: DeviceMemory::new(context, plan.bias_words.saturating_mul(4).saturating_mul(lanes), &what)?,
+                labels: self.graph.labels(&self.stream)?,
+                stream: Stream::new(context)?,
+                events: [Event::new(context)?, Event::new(context)?],
+            },
+        })
+    }
+
+    /// Goes over to the plan and the memory of `enlarged`. No launch is under way, and none may follow from staging memory
+    /// of the plan before.
+    pub fn enlarge(&mut self, enlarged: Enlarged) {
+        let Enlarged { plan, work, out, input, bias } = enlarged;
+        self.plan = plan;
+        for (held, more) in [(&mut self.work, work), (&mut self.out, out), (&mut self.input, input)] {
+            if let Some(more) = more {
+                *held = more;
+            }
+        }
+        self.bias = Some(bias);
+        self.dirty = true;
     }
 
     /// Staging memory for launches of up to `lanes` lanes. The context is current.
@@ -177,6 +252,11 @@ impl Workspace {
             let at = self.work.at + lane * self.plan.work_words * 4;
             // SAFETY: the head of the lane's share is its hash.
             unsafe { self.stream.fill(at, 0xff, self.plan.hash_bytes()) }?;
+            if let Some(bias) = &self.bias {
+                let at = bias.work.at + lane * self.plan.bias_words * 4;
+                // SAFETY: the head of its share for phrases is the rest of it.
+                unsafe { self.stream.fill(at, 0xff, self.plan.hash_slots as usize * 4) }?;
+            }
         }
         self.stream.wait()?;
         self.dirty = false;
@@ -224,7 +304,8 @@ impl Workspace {
         })
     }
 
-    fn parameters(&self) -> DecodeParameters {
+    /// Parameters of a launch under the capacities of `capacities`.
+    fn parameters(&self, capacities: &Plan) -> DecodeParameters {
         let (plan, config, graph) = (&self.plan, &self.config, &self.graph.graph);
         DecodeParameters {
             words: self.graph.words.at,
@@ -244,9 +325,9 @@ impl Workspace {
             max_tokens: plan.max_tokens,
             max_waiting: plan.max_waiting,
             hash_slots: plan.hash_slots,
-            candidate_capacity: plan.candidate_capacity,
-            token_capacity: plan.token_capacity,
-            link_capacity: plan.link_capacity,
+            candidate_capacity: capacities.candidate_capacity,
+            token_capacity: capacities.token_capacity,
+            link_capacity: capacities.link_capacity,
             max_active: config.max_active,
             min_active: config.min_active,
             beam: config.beam,
@@ -263,6 +344,7 @@ impl Workspace {
         let ran = self.try_launch(staging);
         if ran.is_err() {
             // Nothing may still be under way when the staged memory is used again.
+            let _ = self.bias.as_ref().map_or(Ok(()), |bias| bias.stream.wait());
             let _ = self.stream.wait();
         }
         ran?;
@@ -272,7 +354,6 @@ impl Workspace {
 
     fn try_launch(&mut self, staging: &mut Staging) -> Result<()> {
         let (lanes, stream) = (staging.num_staged(), &self.stream);
-        let mut parameters = self.parameters();
         self.events[0].record(stream)?;
         // SAFETY: device memory of the size of the host's staging memory; `launch` waits before
         // the staging memory is written again.
@@ -282,12 +363,23 @@ impl Workspace {
             stream.copy_in(self.inputs.at, inputs)?;
         }
         self.events[1].record(stream)?;
-        let mut arguments = [(&raw mut parameters).cast::<c_void>()];
-        // SAFETY: the kernel takes this struct; its pointers are to memory of the sizes in it.
-        unsafe { stream.launch(self.module.decode(), lanes as u32, THREADS, &mut arguments) }?;
+        if staging.biased > 0 {
+            self.launch_biased(lanes as u32)?;
+        }
+        if staging.biased < lanes {
+            let mut parameters = self.parameters(&self.plain);
+            let mut arguments = [(&raw mut parameters).cast::<c_void>()];
+            // SAFETY: the kernel takes this struct; its pointers are to memory of the sizes in it.
+            unsafe { stream.launch(self.module.decode(), lanes as u32, THREADS, &mut arguments) }?;
+        }
+        if let (1.., Some(bias)) = (staging.biased, &self.bias) {
+            stream.wait_for(&bias.events[1])?;
+        }
         self.events[2].record(stream)?;
         // Of a single frame everything stays: the tokens of the last time do.
         if staging.longest > 1 {
+            let mut parameters = self.parameters(&self.plan);
+            let mut arguments = [(&raw mut parameters).cast::<c_void>()];
             // SAFETY: as above; it works on what the first kernel has written.
             unsafe { stream.launch(self.module.lattice(), lanes as u32, THREADS, &mut arguments) }?;
         }
@@ -306,6 +398,22 @@ impl Workspace {
         self.seconds.reports += self.events[4].since(&self.events[3])?;
         self.seconds.launches += 1;
         Ok(())
+    }
+
+    /// Launches what advances the lanes that have phrases, beside what is queued from now on.
+    fn launch_biased(&self, lanes: u32) -> Result<()> {
+        let Some(bias) = &self.bias else {
+            return Err(Error::Internal("no memory has been taken for phrases".into()));
+        };
+        bias.events[0].record(&self.stream)?;
+        bias.stream.wait_for(&bias.events[0])?;
+        let mut parameters = self.parameters(&self.plan);
+        let mut more =
+            BiasParameters { labels: bias.labels.at(), work: bias.work.at, work_words: self.plan.bias_words };
+        let mut arguments = [(&raw mut parameters).cast::<c_void>(), (&raw mut more).cast::<c_void>()];
+        // SAFETY: the kernel takes these structs; their pointers are to memory of the sizes in them.
+        unsafe { bias.stream.launch(self.module.decode_biased(), lanes, THREADS, &mut arguments) }?;
+        bias.events[1].record(&bias.stream)
     }
 
     /// Copies the output of lanes from `from` on to the host, as many as fit, and gives the first

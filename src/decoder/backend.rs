@@ -3,13 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use parking_lot::Mutex;
-
 use crate::cpu::{CpuLanes, LentChannel};
 use crate::cuda::{self, CudaChannel, CudaLanes, DeviceRows, StageSeconds};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
-use crate::search::{EndpointRules, Holds, LaneChannel, LaneWork, Lanes, Phrases, TimeSearch};
+use crate::search::{Holds, LaneChannel, LaneWork, Lanes, TimeSearch};
 
 use super::config::{BackendChoice, DecoderConfig};
 
@@ -17,37 +15,7 @@ use super::config::{BackendChoice, DecoderConfig};
 #[derive(Debug)]
 pub(super) enum Backend {
     Cpu(CpuLanes),
-    Cuda(Box<Gpu>),
-}
-
-/// A GPU, and beside it the CPU lanes for what its kernels do not do: utterances with phrases.
-#[derive(Debug)]
-pub(super) struct Gpu {
-    lanes: CudaLanes,
-    /// Made when first needed.
-    beside: Mutex<Option<Arc<CpuLanes>>>,
-    graph: Arc<Graph>,
-    config: DecoderConfig,
-}
-
-impl Gpu {
-    fn beside(&self) -> Result<Arc<CpuLanes>> {
-        let mut beside = self.beside.lock();
-        if let Some(lanes) = &*beside {
-            return Ok(Arc::clone(lanes));
-        }
-        let lanes = Arc::new(cpu_lanes(&self.graph, &self.config)?);
-        *beside = Some(Arc::clone(&lanes));
-        Ok(lanes)
-    }
-
-    fn advance(&self, batch: &mut [LaneWork<'_, BackendChannel>]) {
-        self.lanes.advance(batch);
-        let beside = self.beside.lock().clone();
-        if let Some(lanes) = beside {
-            lanes.advance(batch);
-        }
-    }
+    Cuda(Box<CudaLanes>),
 }
 
 fn cpu_lanes(graph: &Arc<Graph>, config: &DecoderConfig) -> Result<CpuLanes> {
@@ -124,52 +92,20 @@ impl Backend {
             Ok(Box::new(lanes) as Box<dyn TimeSearch>)
         };
         let lanes = CudaLanes::new(Arc::clone(graph), config.search, config.device, config.num_lanes, threads, host)?;
-        let (graph, config) = (Arc::clone(graph), *config);
-        Ok(Backend::Cuda(Box::new(Gpu { lanes, beside: Mutex::new(None), graph, config })))
+        Ok(Backend::Cuda(Box::new(lanes)))
     }
 
     pub fn new_channel(&self) -> Result<BackendChannel> {
         match self {
             Backend::Cpu(lanes) => lanes.new_channel().map(BackendChannel::Cpu),
-            Backend::Cuda(gpu) => gpu.lanes.new_channel().map(BackendChannel::Cuda),
+            Backend::Cuda(lanes) => lanes.new_channel().map(BackendChannel::Cuda),
         }
-    }
-
-    /// Begins an utterance, biased by `phrases` and ended by `rules`, on lanes that can search it.
-    pub fn begin(
-        &self,
-        channel: &mut BackendChannel,
-        phrases: Option<Arc<Phrases>>,
-        rules: Option<&Arc<EndpointRules>>,
-    ) -> Result<()> {
-        let commit = channel.lane().commit_config();
-        match (self, &*channel) {
-            (Backend::Cuda(gpu), BackendChannel::Cuda(_)) if phrases.is_some() => {
-                *channel = gpu.beside()?.new_channel().map(BackendChannel::Cpu)?;
-            }
-            (Backend::Cuda(gpu), BackendChannel::Cpu(_)) if phrases.is_none() => {
-                *channel = gpu.lanes.new_channel().map(BackendChannel::Cuda)?;
-            }
-            _ => {}
-        }
-        channel.lane_mut().set_commit(commit)?;
-        channel.lane_mut().begin(phrases, rules)
-    }
-
-    /// Lets `phrases` bias the rest of an utterance.
-    pub fn change_phrases(&self, channel: &mut BackendChannel, phrases: Arc<Phrases>) -> Result<()> {
-        if let (Backend::Cuda(gpu), BackendChannel::Cuda(on_gpu)) = (self, &mut *channel) {
-            let mut on_cpu = gpu.beside()?.new_channel()?;
-            on_cpu.take_over(on_gpu.pass_on()?)?;
-            *channel = BackendChannel::Cpu(on_cpu);
-        }
-        channel.lane_mut().change_phrases(phrases)
     }
 
     pub fn advance(&self, batch: &mut [LaneWork<'_, BackendChannel>]) {
         match self {
             Backend::Cpu(lanes) => lanes.advance(batch),
-            Backend::Cuda(gpu) => gpu.advance(batch),
+            Backend::Cuda(lanes) => lanes.advance(batch),
         }
     }
 
@@ -183,12 +119,9 @@ impl Backend {
     ) -> Result<()> {
         match (self, channel) {
             // SAFETY: the caller's promise.
-            (Backend::Cuda(gpu), BackendChannel::Cuda(channel)) => unsafe {
-                gpu.lanes.push_device(channel, rows, cancelled)
+            (Backend::Cuda(lanes), BackendChannel::Cuda(channel)) => unsafe {
+                lanes.push_device(channel, rows, cancelled)
             },
-            (Backend::Cuda(_), BackendChannel::Cpu(_)) => Err(Error::Unsupported(
-                "an utterance with phrases is searched on the CPU: its rows have to be there".into(),
-            )),
             _ => Err(Error::Unsupported(
                 "rows in device memory need a decoder on the GPU; this one is on the CPU".into(),
             )),
@@ -205,17 +138,14 @@ impl Backend {
     pub fn memory(&self) -> usize {
         match self {
             Backend::Cpu(lanes) => lanes.memory(),
-            Backend::Cuda(gpu) => {
-                let beside = gpu.beside.lock().as_ref().map_or(0, |lanes| lanes.memory());
-                gpu.lanes.memory() as usize + beside
-            }
+            Backend::Cuda(lanes) => lanes.memory() as usize,
         }
     }
 
     pub fn stage_seconds(&self) -> Option<StageSeconds> {
         match self {
             Backend::Cpu(_) => None,
-            Backend::Cuda(gpu) => Some(gpu.lanes.stage_seconds()),
+            Backend::Cuda(lanes) => Some(lanes.stage_seconds()),
         }
     }
 }

@@ -156,7 +156,7 @@ impl Channel {
         }
         *self.segments = Segments::default();
         self.rules = self.decoder.endpoint_rules();
-        self.decoder.backend.begin(&mut self.lane, self.phrases.clone(), self.rules.as_ref())?;
+        self.lane.lane_mut().begin(self.phrases.clone(), self.rules.as_ref())?;
         self.state = ChannelState::Open;
         Ok(())
     }
@@ -166,8 +166,8 @@ impl Channel {
     /// its tokens hold of the earlier bonuses is given back on the arcs of that frame.
     ///
     /// Search and pruning go by the biased costs. Paths and lattices have the bias costs apart from graph and
-    /// acoustic costs. An utterance with phrases, or whose phrases were changed on the way, is searched on the CPU,
-    /// also where the decoder is on a GPU.
+    /// acoustic costs. On a GPU the phrases of an open utterance, and those of the next ones at their begin, take device
+    /// memory, the first ones more: [`Error::NoMemory`] where there is too little.
     ///
     /// [`Error::Config`] names a phrase without labels, with a label below 1, or with a bonus that is not finite;
     /// [`Error::Limit`] where there are too many. On an error nothing has changed.
@@ -178,7 +178,7 @@ impl Channel {
         };
         if self.state == ChannelState::Open && (made.is_some() || self.phrases.is_some()) {
             let now = made.clone().unwrap_or_else(|| Arc::new(Phrases::none()));
-            self.decoder.backend.change_phrases(&mut self.lane, now)?;
+            self.lane.lane_mut().change_phrases(now)?;
         }
         self.phrases = made;
         Ok(())
@@ -239,7 +239,7 @@ impl Channel {
         if let Some(growing) = &mut self.growing {
             growing.clear();
         }
-        if let Err(error) = self.decoder.backend.begin(&mut self.lane, self.phrases.clone(), self.rules.as_ref()) {
+        if let Err(error) = self.lane.lane_mut().begin(self.phrases.clone(), self.rules.as_ref()) {
             self.state = ChannelState::New;
             return Err(error);
         }

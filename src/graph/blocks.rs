@@ -295,6 +295,12 @@ impl Graph {
         self.olabels.get(arc)
     }
 
+    /// Output labels of all arcs, by number: which of them are not 0, 64 in a word; how many there are before each
+    /// word; and those.
+    pub fn olabel_parts(&self) -> (&[u64], &[u32], &[i32]) {
+        self.olabels.parts()
+    }
+
     /// Index in the file of arc number `arc`, which leaves state `id`.
     pub fn file_arc(&self, id: u32, arc: u32) -> u32 {
         let header = Header::unpack(&self.words, id);

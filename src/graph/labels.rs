@@ -183,6 +183,11 @@ impl SparseFill {
 }
 
 impl SparseLabels {
+    /// Which labels are not 0, 64 in a word; how many before each word; and those.
+    pub fn parts(&self) -> (&[u64], &[u32], &[i32]) {
+        (&self.present.words, &self.present.before, &self.values)
+    }
+
     /// Label of `arc`.
     pub fn get(&self, arc: u32) -> i32 {
         if self.present.get(arc as usize) { self.values[self.present.rank(arc as usize) as usize] } else { 0 }

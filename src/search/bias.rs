@@ -64,6 +64,11 @@ impl Bias {
         self.lists.drain(..gone);
     }
 
+    /// The most states that any of the lists has; 1 without phrases.
+    pub fn most_states(&self) -> u32 {
+        self.lists.iter().map(|list| list.phrases.num_states()).max().unwrap_or(1)
+    }
+
     /// The bias state of the token that a time 0 begins with.
     pub fn start(&self) -> u32 {
         self.lists.first().map_or(0, |list| list.first)
@@ -97,15 +102,22 @@ pub struct Steps<'a> {
 }
 
 impl Steps<'_> {
+    /// The state of the list that holds now by which a token in bias state `from` goes on, counted from its first
+    /// one, and the cost of what the token gives back on the way.
+    #[inline]
+    pub fn entered(self, from: u32) -> (u32, f32) {
+        match from.checked_sub(self.list.first) {
+            Some(from) => (from, 0.0),
+            // Of the list before: what it held is given back, and the new one begins.
+            None => (Phrases::START, self.bias.held(from)),
+        }
+    }
+
     /// The bias state behind an arc with `olabel`, and the arc's bias cost, never `-0.0`.
     #[inline]
     pub fn step(self, from: u32, olabel: i32) -> (u32, f32) {
         let List { phrases, first, .. } = self.list;
-        let (from, back) = match from.checked_sub(*first) {
-            Some(from) => (from, 0.0),
-            // Of the list before: what it held is given back, and the new one begins.
-            None => (Phrases::START, self.bias.held(from)),
-        };
+        let (from, back) = self.entered(from);
         if olabel == 0 {
             return (first + from, back);
         }

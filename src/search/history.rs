@@ -5,7 +5,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use crate::error::{Result, try_filled, try_reserve};
+use crate::error::{Error, Result, try_filled, try_reserve};
 use crate::graph::{Graph, HAS_EPSILONS};
 use crate::lattice::{LatticePiece, Path, RawLattice};
 
@@ -22,8 +22,8 @@ use super::ends::{Ends, LastToken};
 use super::phrases::Phrases;
 use super::stable::StableWords;
 use super::stats::SearchStats;
-use super::trace::Trace;
-use super::window::{Time, Token, Window};
+use super::trace::{EPSILON, Trace};
+use super::window::{LooseLink, Time, TimeStart, Token, Window};
 
 /// Times after which a window counts as full, whatever its links: their rows take memory too.
 const MOST_TIMES: usize = 50;
@@ -161,6 +161,59 @@ impl History {
         }
         std::mem::swap(&mut self.older, &mut self.younger);
         self.trace.prune_when_grown(config.lattice_beam)
+    }
+
+    /// Appends a time that was made elsewhere, as [`Window::push_time`]; with phrases bias states of its tokens follow
+    /// from its links, of which the first one into each token has to stand before all that leave it. On an error
+    /// nothing is changed.
+    pub fn push_time(
+        &mut self,
+        graph: &Graph,
+        states: &[u32],
+        alphas: &[f32],
+        closed: &[u32],
+        links: &[LooseLink],
+        row: &[f32],
+    ) -> Result<()> {
+        let start = self.younger.end();
+        try_reserve(&mut self.younger.bias, if self.bias.is_on() { states.len() } else { 0 }, "tokens")?;
+        self.younger.push_time(states, alphas, closed, links, row)?;
+        let named = self.name_bias(graph, start, states.len(), links);
+        if named.is_err() {
+            self.younger.starts.pop();
+            self.younger.cut(start);
+        }
+        named
+    }
+
+    /// Names the bias states of the tokens of the last time, which begins at `start`.
+    fn name_bias(&mut self, graph: &Graph, start: TimeStart, count: usize, links: &[LooseLink]) -> Result<()> {
+        let History { older, younger, bias, .. } = self;
+        let Some(steps) = bias.now() else { return Ok(()) };
+        younger.bias.resize(start.tokens + count, u32::MAX);
+        let (earlier, now) = younger.bias.split_at_mut(start.tokens);
+        let before = match younger.starts.iter().nth_back(1) {
+            Some(time) => &earlier[time.tokens..],
+            None => older.starts.last().map_or(&[][..], |time| &older.bias[time.tokens..]),
+        };
+        for link in links {
+            let from = match link.src & EPSILON {
+                0 => before.get(link.src as usize),
+                _ => now.get((link.src & !EPSILON) as usize),
+            };
+            if let (Some(&from), Some(&u32::MAX)) = (from, now.get(link.dst as usize)) {
+                now[link.dst as usize] = steps.step(from, graph.olabel(link.arc)).0;
+            }
+        }
+        match now.contains(&u32::MAX) {
+            true => Err(Error::Device("a token comes from nowhere".into())),
+            false => Ok(()),
+        }
+    }
+
+    /// Bias states of the tokens of the last time; none without phrases.
+    pub fn last_bias(&self) -> &[u32] {
+        self.last().map_or(&[], |time| time.bias)
     }
 
     fn windows(&self) -> Windows<'_> {

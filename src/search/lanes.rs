@@ -6,7 +6,9 @@ use std::sync::atomic::AtomicBool;
 use crate::error::Result;
 use crate::lattice::{LatticePiece, Path, RawLattice};
 
-use super::{CommitConfig, CommittedLattice, Endpoint, EndpointRules, History, Phrases, Rows, SearchStats};
+use super::{
+    CommitConfig, CommittedLattice, Endpoint, EndpointRules, History, Phrases, Rows, SearchConfig, SearchStats,
+};
 
 /// The search state of one utterance, held by a backend.
 pub trait LaneChannel: Send {
@@ -70,8 +72,9 @@ pub struct ChannelState<'a> {
 /// Searches single times for a backend whose own memory does not do for them.
 pub trait TimeSearch: Send + Sync {
     /// Searches the time behind `row`, which has the columns that the graph reads; without a row time 0, which forgets
-    /// what was before. Where the next time fails, the channel stays as it was.
-    fn search_time(&self, channel: ChannelState<'_>, row: Option<&[f32]>) -> Result<()>;
+    /// what was before, but not the phrases. Options are those of `config`. Where the next time fails, the channel
+    /// stays as it was.
+    fn search_time(&self, config: &SearchConfig, channel: ChannelState<'_>, row: Option<&[f32]>) -> Result<()>;
 }
 
 /// Rows for one channel of a batch, and what became of them.

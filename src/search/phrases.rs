@@ -191,6 +191,23 @@ impl Phrases {
         self.nodes[state as usize].held
     }
 
+    /// A state without its arcs: the longest proper suffix that begins a phrase, what is held, and what is completed.
+    pub fn state(&self, state: u32) -> (u32, f32, f32) {
+        let Node { fallback, held, completed } = self.nodes[state as usize];
+        (fallback, held, completed)
+    }
+
+    /// Labels that lead on from a state by themselves, ascending, and the states that they lead to.
+    pub fn arcs(&self, state: u32) -> impl ExactSizeIterator<Item = (i32, u32)> {
+        self.labels[state as usize].iter().map(move |&label| (label, self.arcs[&(state, label)]))
+    }
+
+    /// Bits of the labels that are in any phrase, and of some others, 64 in each of a power of two of words: a label
+    /// times 0x9e3779b1, modulo 2^32, has its bit in the high 6 bits and its word in those from the seventh on.
+    pub fn known(&self) -> &[u64] {
+        &self.known
+    }
+
     /// States, at least 1.
     pub fn num_states(&self) -> u32 {
         self.nodes.len() as u32
