@@ -1565,11 +1565,12 @@ koshi_status koshi_channel_begin(koshi_channel *channel, koshi_error **err);
 // queued already (koshi_channel_submit): what was held of an earlier list's bonuses is given back
 // there. Search and pruning go by the biased costs; paths and lattices have the bias apart from their
 // graph costs (koshi_path_bias_cost, koshi_lattice_bias_costs). A channel without phrases gives the
-// same bits as if this function did not exist. An utterance with phrases, or in which they were
-// changed, is searched on the CPU, also by a decoder on a GPU; koshi_channel_push_device then answers
-// KOSHI_E_UNSUPPORTED. KOSHI_E_CONFIG names a phrase without labels, with a label below 1, or with a
-// bonus out of its range; KOSHI_E_LIMIT if all have more than 2^24 labels together. On an error
-// nothing has changed.
+// same bits as if this function did not exist. On a GPU a list takes device memory from the call on in
+// an utterance that has begun, otherwise from koshi_channel_begin on, and the decoder's first list, or
+// one much larger than all before, more of it for all lanes (koshi_decoder_summary counts both):
+// KOSHI_E_NO_MEMORY, from either call, where there is too little.
+// KOSHI_E_CONFIG names a phrase without labels, with a label below 1, or with a bonus out of its range;
+// KOSHI_E_LIMIT if all have more than 2^24 labels together. On an error nothing has changed.
 koshi_status koshi_channel_set_bias(koshi_channel *channel,
                                     const koshi_phrase *phrases,
                                     size_t num_phrases,

@@ -430,7 +430,7 @@ fn counting_traffic() {
     let rows = Matrix::dense(&data, dim).part(0, 20);
     let gpu = decoder(&graph, BackendChoice::Cuda, 2, search());
     let plain = Lists(Vec::new());
-    let mut traffic = |lists: &Lists| {
+    let traffic = |lists: &Lists| {
         let (launches, before) = (soft.stats().launches, soft.traffic());
         solo(&gpu, lists, rows, usize::MAX);
         let after = soft.traffic();

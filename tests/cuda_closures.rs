@@ -193,6 +193,28 @@ fn output_that_does_not_fit() {
     }
 }
 
+/// Launches whose frames all hand over the same number of words, of which some fill the output to its last word: nothing is written
+/// behind it.
+#[test]
+fn output_to_the_last_words() {
+    for states in 1..=7u32 {
+        for epsilon in [false, true] {
+            // From each state to each; with an epsilon arc to the next one.
+            let arcs = |from: u32| {
+                let mut arcs: Vec<_> = (0..states).map(|to| arc(1, 1, (to + from) as f32 / 8.0, to)).collect();
+                arcs.extend((epsilon && from + 1 < states).then(|| arc(0, 2, 1.0, from + 1)));
+                arcs
+            };
+            let source = source(Some(0), (0..states).map(|from| (0.0, arcs(from))).collect());
+            let search = SearchConfig { beam: 1e6, lattice_beam: 1e6, ..SearchConfig::default() };
+            let rows = vec![-0.5; 64];
+            let case = format!("{states} states, epsilon arcs: {epsilon}");
+            let (found, on_host) = compare(&source, search, Matrix::dense(&rows, 1), true, &case);
+            assert!(found.failed.is_none() && on_host == 0 && found.stats.capacity_held == 0, "{case}: {found:?}");
+        }
+    }
+}
+
 /// Time 0, which is searched when a decoder is made and then by each channel.
 #[test]
 fn a_large_closure_before_the_first_frame() {

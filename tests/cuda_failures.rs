@@ -14,7 +14,7 @@ use face::{Face, Fault, Matrix, Results, Rust, Status, results};
 use koshi::cuda::DeviceRows;
 use koshi::decoder::{BackendChoice, Channel, Decoder, DecoderConfig};
 use koshi::graph::{Columns, Graph};
-use koshi::search::SearchConfig;
+use koshi::search::{Phrase, SearchConfig};
 
 const FRAMES: usize = 4;
 
@@ -41,12 +41,19 @@ fn config(backend: BackendChoice, device: u32) -> DecoderConfig {
     DecoderConfig { search, backend, device, num_lanes: 2, num_threads: 2, ..DecoderConfig::default() }
 }
 
-/// A graph, rows for three utterances, and what the CPU makes of each.
+/// Lists of phrases: from the start of an utterance, and from its third frame on.
+const LISTS: [&[Phrase<'static>]; 2] = [
+    &[Phrase { labels: &[1, 2], bonus: 2.0 }, Phrase { labels: &[2, 3, 1], bonus: 3.0 }],
+    &[Phrase { labels: &[4], bonus: 1.5 }],
+];
+
+/// A graph, rows for three utterances, and what the CPU makes of each, and of the first one with phrases.
 struct Work {
     graph: Arc<Graph>,
     rows: Vec<Vec<f32>>,
     dim: usize,
     expected: Vec<Results>,
+    with_phrases: Results,
 }
 
 fn work() -> Work {
@@ -54,7 +61,31 @@ fn work() -> Work {
     let graph = Arc::new(Graph::from_source(&source, Columns::Labels).unwrap());
     let rows: Vec<Vec<f32>> = rows.chunks(FRAMES * dim).take(3).map(<[f32]>::to_vec).collect();
     let expected = rows.iter().map(|rows| on_cpu(&graph, Matrix::dense(rows, dim))).collect();
-    Work { graph, rows, dim, expected }
+    let decoder = Rust::decoder(&graph, &config(BackendChoice::Cpu, 0)).unwrap();
+    let with_phrases = biased(&decoder, Matrix::dense(&rows[0], dim), &mut Vec::new());
+    Work { graph, rows, dim, expected, with_phrases }
+}
+
+/// An utterance with phrases that change on the way. What fails is noted and asked for again.
+fn biased(decoder: &Arc<Decoder>, rows: Matrix, faults: &mut Vec<Fault>) -> Results {
+    fn insist(faults: &mut Vec<Fault>, mut call: impl FnMut() -> Result<(), Fault>) {
+        while let Err(fault) = call() {
+            faults.push(fault);
+        }
+    }
+    let mut channel = Rust::channel(decoder).unwrap();
+    channel.set_bias(LISTS[0]).unwrap();
+    insist(faults, || Rust::begin(&mut channel));
+    for (end, list) in [(2, None), (FRAMES, Some(LISTS[1]))] {
+        if let Some(list) = list {
+            insist(faults, || Rust::set_bias(&mut channel, list));
+        }
+        insist(faults, || {
+            let done = Rust::num_frames(&channel) as usize;
+            Rust::push(&mut channel, rows.part(done, end))
+        });
+    }
+    results::<Rust>(&mut channel)
 }
 
 fn on_cpu(graph: &Arc<Graph>, rows: Matrix) -> Results {
@@ -96,6 +127,7 @@ impl Work {
             }
         }
         assert!(results::<Rust>(&mut channel) == self.expected[0], "{faults:?}");
+        assert!(biased(&decoder, self.rows(0), faults) == self.with_phrases, "{faults:?}");
 
         let mut channels: Vec<Channel> = self.rows.iter().map(|_| Rust::channel(&decoder).unwrap()).collect();
         channels.iter_mut().for_each(|channel| Rust::begin(channel).unwrap());
@@ -173,7 +205,7 @@ fn each_call_fails_in_turn() {
             assert!(given(soft) == before || gives_back, "{case}: {:?} given, before {before:?}", given(soft));
             nth += 1;
         }
-        assert!(nth > 200, "{nth} calls");
+        assert!(nth > 300, "{nth} calls");
     }
 }
 

@@ -95,6 +95,33 @@ fn reversal(device: &Device) {
     assert_eq!(device.get(&cells), expected);
 }
 
+/// Up to 2^32 - 2: with phrases a time may have more arcs, whose tokens are several of one state.
+#[test]
+fn arcs_that_can_be_numbered_in_32_bits() {
+    let device = device("");
+    let kernel = device.module(SELF_TEST).load_function("koshi_test_can_number").unwrap();
+    for (sum, expected) in [(0u64, 1), (12, 1), (u64::from(u32::MAX) - 1, 1), (u64::from(u32::MAX), 0), (1 << 32, 0), (1 << 33, 0)] {
+        for owners in [1u64, 3, 255, 256, 257, 1000] {
+            // Two of them have all but a few.
+            let most = (sum.min(owners * 5) / owners) as u32;
+            let mut degrees = vec![most; owners as usize];
+            let rest = sum - u64::from(most) * owners;
+            let parts = [rest / 2, rest - rest / 2];
+            for (at, part) in [(0, parts[0]), (owners as usize - 1, parts[1])] {
+                let degree = u64::from(degrees[at]) + part;
+                degrees[at] = degree.min(u64::from(u32::MAX)) as u32;
+            }
+            if degrees.iter().map(|degree| u64::from(*degree)).sum::<u64>() != sum {
+                continue; // too much for so few
+            }
+            let input: Vec<u32> = std::iter::once(owners as u32).chain(degrees).collect();
+            let mut can = device.put(&[7u32]);
+            device.run(&kernel, 1, 256, &device.put(&input), &mut can).unwrap();
+            assert_eq!(device.get(&can), [expected], "{sum} arcs of {owners}");
+        }
+    }
+}
+
 #[test]
 fn portable_functions_give_what_plain_loops_give_under_every_schedule() {
     let device = device("");

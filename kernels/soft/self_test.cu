@@ -1,5 +1,7 @@
-// Kernels that use all that portable.cuh offers, and that tests compare with plain sums on the host.
+// Kernels that use all that portable.cuh offers, and what no graph of a test is large enough for, and that tests compare
+// with plain sums on the host.
 
+#include "lane.cuh"
 #include "portable.cuh"
 
 // Sum of those before, of all, least and greatest, of 32 and 64 bits, one value a thread.
@@ -45,4 +47,17 @@ extern "C" __global__ void __launch_bounds__(256) koshi_test_reverse(koshi_u32 *
     cells[threadIdx.x] = mine[threadIdx.x];
     __syncthreads();
     mine[threadIdx.x] = cells[blockDim.x - 1 - threadIdx.x];
+}
+
+struct KoshiGivenDegrees {
+    const koshi_u32 *degrees;
+
+    __device__ koshi_u32 degree(koshi_u32 at) const { return degrees[at]; }
+};
+
+// Whether the items of in[0] owners, with the degrees behind it, can be numbered in 32 bits.
+extern "C" __global__ void __launch_bounds__(256) koshi_test_can_number(const koshi_u32 *in, koshi_u32 *can) {
+    __shared__ KoshiShared shared;
+    const bool they_can = koshi_can_number(shared, KoshiGivenDegrees{in + 1}, in[0]);
+    if (threadIdx.x == 0) can[0] = they_can;
 }
