@@ -100,7 +100,9 @@ fn reversal(device: &Device) {
 fn arcs_that_can_be_numbered_in_32_bits() {
     let device = device("");
     let kernel = device.module(SELF_TEST).load_function("koshi_test_can_number").unwrap();
-    for (sum, expected) in [(0u64, 1), (12, 1), (u64::from(u32::MAX) - 1, 1), (u64::from(u32::MAX), 0), (1 << 32, 0), (1 << 33, 0)] {
+    for (sum, expected) in
+        [(0u64, 1), (12, 1), (u64::from(u32::MAX) - 1, 1), (u64::from(u32::MAX), 0), (1 << 32, 0), (1 << 33, 0)]
+    {
         for owners in [1u64, 3, 255, 256, 257, 1000] {
             // Two of them have all but a few.
             let most = (sum.min(owners * 5) / owners) as u32;
