@@ -236,14 +236,19 @@ fn there_may_be_more_tokens_than_states() {
     let lists = Lists(vec![(0, list), (12, vec![(vec![1, 2], 3.0)])]);
     let rows: Vec<f32> = (0..20 * 6).map(|_| -(rng.below(40) as f32) / 80.0).collect();
     let rows = Matrix::dense(&rows, 6);
-    for capacity in [u64::MAX, 1 << 40, 60, 20] {
-        let search = SearchConfig {
-            token_capacity: capacity,
-            link_capacity: capacity,
-            candidate_capacity: capacity,
-            lattice_beam: 4.0,
-            ..SearchConfig::default()
-        };
+    let all = |search: &mut SearchConfig, capacity| CAPACITIES.iter().for_each(|(_, set)| set(search, capacity));
+    let cases: [(Set, u64); 7] = [
+        (all, u64::MAX),
+        (all, 1 << 40),
+        (all, 60),
+        (all, 20),
+        (CAPACITIES[1].1, 40),
+        (CAPACITIES[1].1, 15),
+        (CAPACITIES[2].1, 60),
+    ];
+    for (set, capacity) in cases {
+        let mut search = SearchConfig { lattice_beam: 4.0, ..SearchConfig::default() };
+        set(&mut search, capacity);
         let expected = solo(&decoder(&graph, BackendChoice::Cpu, 1, search), &lists, rows, usize::MAX);
         assert_eq!(expected.stats.capacity_held == 0, capacity > 60, "{:?}", expected.stats);
         assert!(capacity < 100 || expected.stats.max_tokens > 50, "{:?}", expected.stats);
