@@ -3,9 +3,7 @@
 
 #include <math.h>
 
-#include "check.h"
-
-#define DATA "examples/data/prompts/"
+#include "speech.h"
 
 static koshi_transitions *transitions;
 static koshi_symbols *symbols;
@@ -31,15 +29,9 @@ static void load(void)
 
 static koshi_decoder *decoder_of(void)
 {
-    koshi_decoder_config config;
+    koshi_decoder_config config = speech_config();
     koshi_decoder *decoder = NULL;
     koshi_error *err = NULL;
-    CHECK_OK(koshi_decoder_config_init(&config, sizeof config, &err), err);
-    config.backend = KOSHI_BACKEND_CPU;
-    config.beam = 13;
-    config.lattice_beam = 6;
-    config.max_active = 7000;
-    config.acoustic_scale = 0.083333f;
     CHECK_OK(koshi_decoder_new(graph, &config, &decoder, &err), err);
     return decoder;
 }
@@ -71,7 +63,7 @@ static void check_best(const koshi_lattice *lattice, const char *words)
     koshi_path *path = NULL;
     koshi_error *err = NULL;
     char text[256];
-    CHECK_OK(koshi_lattice_best_path(lattice, 0.083333f, &path, &err), err);
+    CHECK_OK(koshi_lattice_best_path(lattice, ACOUSTIC_SCALE, &path, &err), err);
     CHECK_OK(koshi_path_text(path, symbols, text, sizeof text, NULL, &err), err);
     CHECK(strcmp(text, words) == 0);
     CHECK(koshi_path_free(path) == KOSHI_OK);
@@ -135,7 +127,7 @@ static void misheard(koshi_channel *channel)
     /* What is chosen from the lattice, and made of it, goes by the biased costs. */
     check_best(biased, right);
     CHECK_OK(koshi_determinize_config_init(&config, sizeof config, &err), err);
-    config.acoustic_scale = 0.083333f;
+    config.acoustic_scale = ACOUSTIC_SCALE;
     CHECK_OK(koshi_lattice_determinize(biased, transitions, &config, &other, NULL, &err), err);
     check_best(other, right);
     CHECK(koshi_lattice_bias_costs(other, &num_costs) != NULL || num_costs == 0);

@@ -7,9 +7,8 @@
 #endif
 #include <unistd.h>
 
+#include "speech.h"
 #include "ways.h"
-
-#define DATA "examples/data/prompts/"
 
 enum { MOST = 20 };
 
@@ -78,15 +77,9 @@ static void read_scores(void)
 
 static koshi_decoder *decoder_with(unsigned threads, unsigned lanes)
 {
-    koshi_decoder_config config;
+    koshi_decoder_config config = speech_config();
     koshi_decoder *decoder = NULL;
     koshi_error *err = NULL;
-    CHECK_OK(koshi_decoder_config_init(&config, sizeof config, &err), err);
-    config.backend = KOSHI_BACKEND_CPU;
-    config.beam = 13;
-    config.lattice_beam = 6;
-    config.max_active = 7000;
-    config.acoustic_scale = 0.083333f;
     config.num_threads = threads;
     config.num_lanes = lanes;
     CHECK_OK(koshi_decoder_new(graph, &config, &decoder, &err), err);
@@ -322,7 +315,7 @@ static void lattices(void)
     push(channel, one->scores.rows, one->scores.frames, one->scores.dim);
     whole = lattice_of(channel);
     CHECK_OK(koshi_lattice_info(whole, &info, sizeof info, &err), err);
-    CHECK(info.num_frames == one->scores.frames && info.reached_final == 1 && info.acoustic_scale == 0.083333f);
+    CHECK(info.num_frames == one->scores.frames && info.reached_final == 1 && info.acoustic_scale == ACOUSTIC_SCALE);
     CHECK_OK(koshi_lattice_prune(whole, 2, info.acoustic_scale, &narrow, &err), err);
     CHECK_OK(koshi_lattice_info(narrow, &less, sizeof less, &err), err);
     CHECK(less.num_arcs < info.num_arcs && less.num_arcs >= one->scores.frames);
@@ -437,7 +430,7 @@ static void grows(void)
     CHECK_STATUS(KOSHI_E_STATE, koshi_channel_settle(channel, &err), err);
     CHECK_STATUS(KOSHI_E_STATE, koshi_channel_compact_lattice(channel, 1, &lattice, NULL, &err), err);
     CHECK_STATUS(KOSHI_E_CONFIG, koshi_channel_set_determinize(channel, transitions, &config, &err), err);
-    config.acoustic_scale = 0.083333f;
+    config.acoustic_scale = ACOUSTIC_SCALE;
     config.word_determinize = 0;
     CHECK_STATUS(KOSHI_E_CONFIG, koshi_channel_set_determinize(channel, transitions, &config, &err), err);
     config.word_determinize = 1;

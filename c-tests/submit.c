@@ -1,6 +1,5 @@
-/* Rows that are queued for the decoder's own thread: from many threads, with listeners, freed at any moment. */
+/* Rows that are queued for the decoder's own threads: from many threads, with listeners, freed at any moment. */
 
-#include <pthread.h>
 #include <time.h>
 
 #include "ways.h"
@@ -75,18 +74,6 @@ static void *decode(void *argument)
     return NULL;
 }
 
-static void in_each_thread(void *(*body)(void *))
-{
-    pthread_t threads[THREADS];
-    size_t numbers[THREADS], at;
-    for (at = 0; at < THREADS; ++at) {
-        numbers[at] = at;
-        CHECK(pthread_create(&threads[at], NULL, body, &numbers[at]) == 0);
-    }
-    for (at = 0; at < THREADS; ++at)
-        CHECK(pthread_join(threads[at], NULL) == 0);
-}
-
 /* One channel that all threads use at once, in all ways. */
 static koshi_channel *shared;
 
@@ -135,11 +122,11 @@ static void used_and_freed(void)
 {
     pthread_t thread;
     shared = open_channel(decoder);
-    in_each_thread(use);
+    in_each_thread(THREADS, use);
     CHECK(koshi_channel_free(shared) == KOSHI_OK);
     shared = open_channel(decoder);
     CHECK(pthread_create(&thread, NULL, free_shared, NULL) == 0);
-    in_each_thread(use);
+    in_each_thread(THREADS, use);
     CHECK(pthread_join(thread, NULL) == 0);
     CHECK(koshi_channel_wait(shared, 0, NULL) == KOSHI_E_HANDLE);
 }
@@ -147,7 +134,7 @@ static void used_and_freed(void)
 /* For what other threads than the decoder's own write. */
 static pthread_mutex_t dropping = PTHREAD_MUTEX_INITIALIZER;
 
-/* Who listens: what it was told, in the decoder's thread alone until the channel is waited for or freed. */
+/* Who listens: what it was told, in one thread of the decoder's until the channel is waited for or freed. */
 struct ear {
     int partials, ends, failures, drops, freed;
     int leaving; /* under `dropping`: a free of the channel has begun, so its handle may be a stale one */
@@ -448,6 +435,54 @@ static void arguments(void)
     CHECK(koshi_channel_free(channel) == KOSHI_OK);
 }
 
+/* Structs of programs that were made for an older or a newer version. */
+static void structs_of_other_ages(void)
+{
+    struct {
+        koshi_channel_listener known;
+        uint64_t unknown;
+    } newer;
+    struct {
+        koshi_metrics known;
+        uint64_t unknown[2];
+    } metrics;
+    const unsigned char *bytes = (const unsigned char *)&metrics;
+    koshi_channel *channel = open_channel(decoder);
+    koshi_error *err = NULL;
+    struct ear ear, refused;
+    size_t at;
+    memset(&ear, 0, sizeof ear);
+    memset(&refused, 0, sizeof refused);
+    memset(&newer, 0, sizeof newer);
+    newer.known = listener();
+    newer.known.struct_size = sizeof newer;
+    CHECK_OK(koshi_channel_set_listener(channel, &newer.known, &ear, drop_ear, &err), err);
+    newer.unknown = (uint64_t)1 << 63;
+    CHECK_STATUS(KOSHI_E_UNSUPPORTED, koshi_channel_set_listener(channel, &newer.known, &refused, drop_ear, &err), err);
+    CHECK(refused.drops == 1 && ear.drops == 0); /* the one before stays */
+    newer.unknown = 0;
+    newer.known.struct_size = 32; /* less than it ever was */
+    CHECK_STATUS(KOSHI_E_ARGUMENT, koshi_channel_set_listener(channel, &newer.known, &refused, drop_ear, &err), err);
+    newer.known.struct_size = 42;
+    CHECK_STATUS(KOSHI_E_ARGUMENT, koshi_channel_set_listener(channel, &newer.known, &refused, drop_ear, &err), err);
+    submit_all(channel, rows[0], 0);
+    CHECK_OK(koshi_channel_finish(channel, &err), err);
+    wait_for(channel);
+    CHECK(refused.drops == 3 && ear.drops == 0 && ear.ends == 1);
+
+    memset(&metrics, 0xff, sizeof metrics);
+    CHECK_OK(koshi_decoder_metrics(decoder, &metrics.known, sizeof metrics, &err), err);
+    CHECK(metrics.known.struct_size == sizeof metrics.known && metrics.known.num_channels == 1);
+    for (at = sizeof metrics.known; at < sizeof metrics; ++at)
+        CHECK(bytes[at] == 0);
+    memset(&metrics, 0xff, sizeof metrics);
+    CHECK_STATUS(KOSHI_E_ARGUMENT, koshi_decoder_metrics(decoder, &metrics.known, 96, &err), err);
+    CHECK_STATUS(KOSHI_E_ARGUMENT, koshi_decoder_metrics(decoder, &metrics.known, 107, &err), err);
+    CHECK(bytes[0] == 0xff && bytes[103] == 0xff);
+    CHECK(koshi_channel_free(channel) == KOSHI_OK);
+    CHECK(ear.drops == 1);
+}
+
 int main(void)
 {
     koshi_graph *graph = random_graph(40, DIM, 3);
@@ -462,7 +497,7 @@ int main(void)
         scores.dim = DIM;
         wanted[at] = pushed(decoder, &scores, FRAMES);
     }
-    in_each_thread(decode);
+    in_each_thread(THREADS, decode);
     used_and_freed();
     told();
     case_b49_finished_and_freed();
@@ -470,6 +505,7 @@ int main(void)
     freed_inside();
     pulled_as_it_grows();
     arguments();
+    structs_of_other_ages();
     CHECK(koshi_decoder_free(decoder) == KOSHI_OK);
     for (at = 0; at < THREADS; ++at) {
         free(rows[at]);

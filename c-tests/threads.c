@@ -1,6 +1,5 @@
 /* Many threads over one graph: each gets its own result; frees during use; a handle that two threads want. */
 
-#include <pthread.h>
 #include <time.h>
 
 #include "ways.h"
@@ -29,22 +28,10 @@ static void *work(void *argument)
     return NULL;
 }
 
-static void in_each_thread(void *(*body)(void *))
-{
-    pthread_t threads[THREADS];
-    size_t numbers[THREADS], at;
-    for (at = 0; at < THREADS; ++at) {
-        numbers[at] = at;
-        CHECK(pthread_create(&threads[at], NULL, body, &numbers[at]) == 0);
-    }
-    for (at = 0; at < THREADS; ++at)
-        CHECK(pthread_join(threads[at], NULL) == 0);
-}
-
 /* case_b52: all finish at once, each lattice is its own. */
 static void case_b52_lattices_at_once(void)
 {
-    in_each_thread(work);
+    in_each_thread(THREADS, work);
 }
 
 /* One channel that all threads want: each call works or is told that it is in use. */
@@ -68,7 +55,7 @@ static void one_channel(void)
 {
     int sum = 0, at;
     shared = open_channel(decoder);
-    in_each_thread(compete);
+    in_each_thread(THREADS, compete);
     for (at = 0; at < THREADS; ++at)
         sum += done_rows[at];
     CHECK(sum > 0 && koshi_channel_num_frames(shared) == sum);
@@ -130,7 +117,7 @@ static void freed_in_use(void)
     path = best_of(shared);
     CHECK_OK(koshi_channel_begin(shared, &err), err);
     CHECK(pthread_create(&thread, NULL, free_all, NULL) == 0);
-    in_each_thread(use_until_gone);
+    in_each_thread(THREADS, use_until_gone);
     CHECK(pthread_join(thread, NULL) == 0);
     CHECK(koshi_lattice_free(lattice) == KOSHI_E_HANDLE && koshi_channel_free(shared) == KOSHI_E_HANDLE);
 }

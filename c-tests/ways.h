@@ -1,9 +1,25 @@
-/* The ways in which an utterance can be searched. All must give the same bytes. */
+/* The ways in which an utterance can be searched, from one thread or many. All must give the same bytes. */
 
 #ifndef WAYS_H
 #define WAYS_H
 
+#include <pthread.h>
+
 #include "fst.h"
+
+/* Runs `body` in `count` threads at once, at most 16, each with its number, a size_t. */
+static inline void in_each_thread(size_t count, void *(*body)(void *))
+{
+    pthread_t threads[16];
+    size_t numbers[16], at;
+    CHECK(count <= 16);
+    for (at = 0; at < count; ++at) {
+        numbers[at] = at;
+        CHECK(pthread_create(&threads[at], NULL, body, &numbers[at]) == 0);
+    }
+    for (at = 0; at < count; ++at)
+        CHECK(pthread_join(threads[at], NULL) == 0);
+}
 
 /* Log-likelihoods of an utterance, row after row. At least 16 frames. */
 struct scores {
