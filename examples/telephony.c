@@ -4,8 +4,8 @@
  *   ./telephony [--calls N] [--seconds S] [--packet P] [--quiet] trans.mdl HCLG.fst words.txt ark:loglikes.ark
  *
  * Each of N calls (200) plays one prompt after the other for S seconds (20); with 0 seconds one prompt each. Every P
- * seconds (0.1) a call submits the rows that have come meanwhile. Two threads feed all calls; a thread of the
- * decoder's searches them in batches, and tells the listener below, which prints words as they come.
+ * seconds (0.1) a call submits the rows that have come meanwhile. Two threads feed all calls; threads of the
+ * decoder's search them, and one more tells the listener below, which prints words as they come.
  * In the end it tells how long rows have waited and how often a packet came before the one in front was searched.
  */
 
@@ -81,7 +81,7 @@ static void sleep_until(double when)
         ;
 }
 
-/* The listener. All of it runs on the decoder's thread, so lines do not mix. */
+/* The listener. All of it runs on one thread of the decoder's, so lines do not mix. */
 
 static void print_words(const struct call *call, const char *what, const koshi_path *path)
 {

@@ -401,11 +401,11 @@ typedef struct koshi_align_lexicon koshi_align_lexicon;
 // Bytes that the library made. Immutable and counted.
 typedef struct koshi_buffer koshi_buffer;
 
-// One utterance at a time: new, then open from koshi_channel_begin to koshi_channel_finish, then
-// finished until the next begin. Cheap when idle. One call at a time may change it. Rows are searched by
-// the thread that pushes them (koshi_channel_push, koshi_channel_advance), or queued and searched by a thread
-// of the decoder's (koshi_channel_submit); calls on the channel then wait for a batch that it is in, and see
-// it as it is after the last one.
+// One utterance at a time: new, then open from koshi_channel_begin to koshi_channel_finish, then finished
+// until the next begin. Cheap when idle. One call at a time may change it. Rows are searched by the thread
+// that pushes them (koshi_channel_push, koshi_channel_advance), or queued and searched by a thread of the
+// decoder's (koshi_channel_submit); calls on the channel then wait while it is searched, a chunk of rows, and
+// see it as it is behind that.
 typedef struct koshi_channel koshi_channel;
 
 // A source of log-likelihoods for koshi_channel_advance. One call at a time may use it.
@@ -631,7 +631,7 @@ typedef struct {
     uint64_t token_capacity;
     // Most links of a frame; 0 for no bound on the CPU. Default 0.
     uint64_t link_capacity;
-    // Most bytes that tokens, links and trace of a channel may take; 0 for no bound. Default 0.
+    // Most bytes that tokens, links, trace and phrases of a channel may take; 0 for no bound. Default 0.
     uint64_t memory_limit;
     // Frames that the queue of a channel holds (koshi_channel_submit). At least 1. Default 4096.
     uint32_t queue_frames;
@@ -639,7 +639,8 @@ typedef struct {
     // others. Results do not depend on it. At least 1. Default 32.
     uint32_t chunk_frames;
     // Seconds that a batch of queued rows waits for more channels once there is one, while there are fewer
-    // than num_lanes. 0 to 10. Default 0.
+    // than num_lanes. Without effect on the CPU, where each thread searches one channel at a time. 0 to 10.
+    // Default 0.
     double max_batch_wait;
 } koshi_decoder_config;
 
@@ -720,7 +721,7 @@ typedef struct {
     uint64_t capacity_held;
     // Links of the trace that are held now.
     uint64_t trace_links;
-    // Bytes that tokens, links, trace and remembered best path hold now. The last is not counted
+    // Bytes that tokens, links, trace, phrases and remembered best path hold now. The last is not counted
     // against memory_limit.
     uint64_t memory;
     // Seconds spent searching, by the wall clock.
@@ -733,11 +734,20 @@ typedef struct {
     uint64_t forced_commits;
 } koshi_search_stats;
 
-// What a channel tells of its queued rows (koshi_channel_submit). Any of them may be NULL. All run on
-// the decoder's own thread, one at a time for all channels of a decoder, so a slow one holds up the others.
+// What a channel tells of its queued rows (koshi_channel_submit). Any of them may be NULL. All run on one
+// thread of the decoder's, which does nothing else: one at a time for all channels of a decoder, so a slow
+// one holds up the others. It holds up no search: rows are searched while new words wait to be told, and what
+// is new then is told at once, so a slow listener gets fewer partials. Behind an end point, and during a
+// callback, its channel is not searched: what the callback asks is what it was told of.
+//
 // Calls on the channel work from inside, also koshi_channel_submit, _finish, _begin, _cancel, _free and
-// _set_listener; only koshi_channel_wait answers KOSHI_E_BUSY. After each batch that a channel was in
-// they come in the order below. Either finished or failed comes exactly once an utterance, as the last of
+// _set_listener; koshi_channel_wait, on any channel of the decoder, answers KOSHI_E_BUSY. As another thread
+// frees the channel, its handle is dead before the callback has returned: calls from inside then answer
+// KOSHI_E_HANDLE (-1, NaN or NULL where there is no status), which is no fault of the listener's, and what it
+// has fetched stays valid. A callback must not wait for a thread that frees the channel or its decoder or
+// replaces the listener: that one may wait for the callback, and neither would ever end.
+//
+// They come in the order below. Either finished or failed comes exactly once an utterance, as the last of
 // its events; neither for one that begin has cut short. What koshi_channel_push does is not told.
 typedef struct {
     // sizeof this struct.
@@ -765,7 +775,7 @@ typedef struct {
     uint32_t num_channels;
     // Frames that are queued now.
     uint64_t queued_frames;
-    // Batches that were searched.
+    // Batches that were searched; on the CPU a batch is a chunk of one channel.
     uint64_t batches;
     // Frames that were searched.
     uint64_t frames;
@@ -773,9 +783,9 @@ typedef struct {
     uint64_t rejected;
     // Utterances that were cancelled.
     uint64_t cancelled;
-    // Mean number of channels in a batch; 0 before the first.
+    // Mean number of channels in a batch: 1 on the CPU; 0 before the first.
     double mean_batch;
-    // Seconds in which batches were searched.
+    // Seconds in which batches were searched, summed over the threads that do so.
     double seconds;
     // Frames searched in a second of these; 0 before the first.
     double frames_per_second;
@@ -1648,7 +1658,8 @@ koshi_status koshi_channel_best_path(const koshi_channel *channel,
 // its words can no longer change: that number never falls before the next begin (or the next segment),
 // and those words stay.
 // Cheap enough for every push: what is searched since the last call is followed back, and labels of
-// the whole path are copied. KOSHI_E_STATE if the channel has not begun.
+// the whole path are copied. Without `stable_words` only the best path is, not those of all tokens.
+// KOSHI_E_STATE if the channel has not begun.
 koshi_status koshi_channel_partial(const koshi_channel *channel,
                                    koshi_path **path,
                                    size_t *stable_words,
@@ -1688,19 +1699,22 @@ koshi_status koshi_channel_stats(const koshi_channel *channel,
                                  koshi_error **err);
 
 // Frees `channel`. A call that is at work on it ends first and is not waited for. Rows that are queued are
-// not searched; waits until no callback of a listener runs, unless called from inside one, and none follows.
-// NULL is fine.
+// not searched; waits until no callback of its listener runs, unless called from inside a callback, and none
+// follows: a callback must not wait for the thread that frees its channel. Calls that come later, also from
+// inside that last callback, answer KOSHI_E_HANDLE. NULL is fine.
 koshi_status koshi_channel_free(koshi_channel *channel);
 
-// Copies `frames` rows, as for koshi_channel_push, to the end of the channel's queue and returns. A
-// thread of the decoder's searches what is queued: the channels that have waited longest first, num_lanes
-// of them in a batch, of each at most chunk_frames rows. Results are those of koshi_channel_push, bit for
-// bit. May be called at any time from any thread; rows of several threads lie in the order of the calls.
-// KOSHI_E_FULL if the rows do not all fit in the queue: none is taken then, try again later. KOSHI_E_LIMIT
-// if there are more than queue_frames. KOSHI_E_SHAPE and KOSHI_E_STATE as for koshi_channel_push. What the
-// utterance has failed with is answered until the next begin, also KOSHI_E_SCORES and the like, which are
-// only found in the search. While rows are queued koshi_channel_push, _push_device and _advance and
-// koshi_decoder_advance answer KOSHI_E_BUSY; koshi_channel_begin forgets the rows.
+// Copies `frames` rows, as for koshi_channel_push, to the end of the channel's queue and returns. Threads of
+// the decoder's search what is queued: the channels that have waited longest first, of each at most
+// chunk_frames rows. On the CPU there are num_threads of them (but no more than num_lanes), each with a
+// channel of its own; on a GPU one, which searches num_lanes channels in a batch. They start with the first
+// channel that needs them. Results are those of koshi_channel_push, bit for bit. May be called at any time
+// from any thread; rows of several threads lie in the order of the calls. KOSHI_E_FULL if the rows do not all
+// fit in the queue: none is taken then, try again later. KOSHI_E_LIMIT if there are more than queue_frames.
+// KOSHI_E_SHAPE and KOSHI_E_STATE as for koshi_channel_push. What the utterance has failed with is answered
+// until the next begin, also KOSHI_E_SCORES and the like, which are only found in the search. While rows are
+// queued koshi_channel_push, _push_device and _advance and koshi_decoder_advance answer KOSHI_E_BUSY;
+// koshi_channel_begin forgets the rows.
 koshi_status koshi_channel_submit(koshi_channel *channel,
                                   const float *rows,
                                   size_t frames,
@@ -1708,31 +1722,33 @@ koshi_status koshi_channel_submit(koshi_channel *channel,
                                   size_t stride,
                                   koshi_error **err);
 
-// Lets the decoder's thread pull from `decodable` all frames that it has ready, in turn with the other
+// Lets the decoder's threads pull from `decodable` all frames that it has ready, in turn with the other
 // channels. Returns at once; call it again, with the same decodable, whenever more frames are ready:
 // num_frames_ready is asked after each such call and after each batch that the channel was in, and at
-// koshi_channel_finish. Frame numbers count from begin. Callbacks run on the decoder's thread; calls on
-// the channel wait meanwhile, or answer KOSHI_E_BUSY where they come from the callback itself. A callback
-// that fails ends the utterance with KOSHI_E_CALLBACK behind the frames before it (where an end point has
-// stopped in front of some of those, it is asked once more), a decodable that another call uses with
-// KOSHI_E_BUSY, one that was freed before the utterance was finished, cancelled or begun anew with
-// KOSHI_E_HANDLE; its data is dropped when the utterance has ended. Otherwise as koshi_channel_submit.
+// koshi_channel_finish. Frame numbers count from begin. Callbacks run on the decoder's threads, those of
+// different decodables at the same time; calls on the channel wait meanwhile, or answer KOSHI_E_BUSY where
+// they come from the callback itself, as do those on other channels that are being searched. A callback that
+// fails ends the utterance with KOSHI_E_CALLBACK behind the frames before it (where an end point has stopped
+// in front of some of those, it is asked once more), a decodable that another call uses with KOSHI_E_BUSY,
+// one that was freed before the utterance was finished, cancelled or begun anew with KOSHI_E_HANDLE; its data
+// is dropped when the utterance has ended. Otherwise as koshi_channel_submit.
 koshi_status koshi_channel_submit_decodable(koshi_channel *channel,
                                             koshi_decodable *decodable,
                                             koshi_error **err);
 
-// Waits until all that is queued is searched, the utterance finished if koshi_channel_finish was called,
-// and the listener told. KOSHI_OK_PARTIAL if that takes longer than `timeout` seconds; 0 asks without
-// waiting, a negative one waits without bound. What the utterance has failed with is answered until the
-// next begin: KOSHI_E_SCORES, KOSHI_E_CANCELLED and so on. KOSHI_E_BUSY from within a callback that the
-// decoder's thread runs; KOSHI_E_HANDLE if the channel is freed meanwhile. Any number of threads may wait
-// while others use the channel.
+// Waits until all that is queued is searched, the utterance finished if koshi_channel_finish was called, and
+// the listener told. KOSHI_OK_PARTIAL if that takes longer than `timeout` seconds; 0 asks without waiting, a
+// negative one waits without bound. What the utterance has failed with is answered until the next begin:
+// KOSHI_E_SCORES, KOSHI_E_CANCELLED and so on. KOSHI_E_BUSY from within a callback that a thread of the
+// decoder's runs; KOSHI_E_HANDLE if the channel is freed meanwhile. Any number of threads may wait while
+// others use the channel.
 koshi_status koshi_channel_wait(koshi_channel *channel, double timeout, koshi_error **err);
 
 // Tells `listener`, which is copied, in place of the one set before; NULL: nobody. `drop` runs once when
 // `user_data` is no longer used, also when this call fails. May be called at any time from any thread;
-// returns when no callback of the one set before runs any more and its data is dropped, or from inside a
-// callback at once, and no further one follows. koshi_channel_free does the same.
+// returns when no callback of the one set before runs any more and its data is dropped, and no further one
+// follows. From inside a callback, of a listener or of a decodable, it returns at once; the data is then
+// dropped when the callback that runs has returned. koshi_channel_free does the same.
 koshi_status koshi_channel_set_listener(koshi_channel *channel,
                                         const koshi_channel_listener *listener,
                                         void *user_data,
@@ -1941,14 +1957,15 @@ koshi_status koshi_channel_set_determinize(koshi_channel *channel,
                                            koshi_error **err);
 
 // Determinizes what has become certain of the lattice since the last call, so that little is left for
-// koshi_channel_compact_lattice. To be called from time to time while rows come: each second of speech,
-// say. Results do not depend on it but for paths outside the beam. KOSHI_E_STATE if the channel has not
-// begun, or without koshi_channel_set_determinize.
+// koshi_channel_compact_lattice. To be called from time to time while rows are pushed: each second of speech,
+// say; where they are queued (koshi_channel_submit) the decoder's threads do it as they search. Results do
+// not depend on it but for paths outside the beam. KOSHI_E_STATE if the channel has not begun, or without
+// koshi_channel_set_determinize.
 koshi_status koshi_channel_settle(koshi_channel *channel, koshi_error **err);
 
 // The compact lattice now, in *lattice: one path for each word sequence of what koshi_channel_lattice gives
-// that lies within the beam, with the costs and transition-ids of its best alignment. Where
-// koshi_channel_settle has been called on the way, the time does not grow with the utterance, but for
+// that lies within the beam, with the costs and transition-ids of its best alignment. Where rows were queued,
+// or koshi_channel_settle has been called on the way, the time does not grow with the utterance, but for
 // copying the result. Before finish too. *effective_beam, which may be NULL, and KOSHI_OK_PARTIAL are as for
 // koshi_lattice_determinize. Errors are as for koshi_channel_settle.
 koshi_status koshi_channel_compact_lattice(koshi_channel *channel,

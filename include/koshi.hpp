@@ -1089,7 +1089,7 @@ struct committed_frames {
 
 class channel;
 
-// What a channel tells of its queued rows, each on the decoder's own thread. What a member throws is dropped.
+// What a channel tells of its queued rows, all on one thread of the decoder's. What a member throws is dropped.
 class listener {
 public:
     virtual ~listener() = default;

@@ -1,5 +1,5 @@
-//! The queue of a channel and the list of ready ones under loom: every order in which a few threads can run, up to a
-//! number of preemptions. A lost wake-up would show as threads that all wait, which loom reports.
+//! The queue of a channel, the list of ready ones and that of those to be told under loom: every order in which a few
+//! threads can run, up to a number of preemptions. A lost wake-up would show as threads that all wait, which loom reports.
 
 #[path = "../src/decoder/queue.rs"]
 #[allow(dead_code)]
@@ -19,7 +19,7 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 
-use queue::{End, Finish, Pending, Purpose, Queue, Refusal, Waited, Wake};
+use queue::{End, Finish, Next, Noticed, Pending, Purpose, Queue, Refusal, Telling, Waited, Wake};
 use ready::Ready;
 
 #[derive(Debug, Default)]
@@ -35,21 +35,45 @@ impl Pending for Rows {
     }
 }
 
-/// A channel and its scheduler. Rows are numbers, and are searched one by one.
+/// What a listener is told.
+#[derive(Clone, Debug, PartialEq)]
+enum Event {
+    /// How many rows were searched by then.
+    Partial(usize),
+    Endpoint(usize),
+    End(End<&'static str>),
+}
+
+/// A row at which there is an end point.
+const ENDPOINT: u32 = 1000;
+
+/// A channel and the threads of its decoder. Rows are numbers, and are searched one by one; each changes the words.
 struct Model {
     queue: Queue<Rows, &'static str>,
     ready: Ready<()>,
+    to_tell: Ready<()>,
     searched: Mutex<Vec<u32>>,
-    /// Ends, with their utterances.
-    told: Mutex<Vec<(u64, End<&'static str>)>>,
-    /// Who is inside: 1 a reader, 100 a writer or the scheduler.
+    /// With their utterances.
+    told: Mutex<Vec<(u64, Event)>>,
+    /// Who is inside: 1 a reader, 100 a writer or a search.
     inside: AtomicUsize,
+    /// Whether the listener is being told, which no search may see.
+    telling: AtomicUsize,
+    /// Whether the listener looks at the channel from inside.
+    curious: bool,
 }
 
 impl Model {
     fn wake(&self, wake: Wake) {
         if wake != Wake::No {
             self.ready.put((), wake == Wake::Front);
+        }
+    }
+
+    fn follow(&self, next: Next) {
+        self.wake(next.search);
+        if next.tell {
+            self.to_tell.put((), false);
         }
     }
 
@@ -87,46 +111,83 @@ impl Model {
         self.queue.open();
     }
 
-    /// What the scheduler's thread does until it is stopped.
-    fn serve(&self) {
+    /// What a thread that searches does until it is stopped.
+    fn search(&self) {
         let mut taken = Vec::new();
         while self.ready.take(1, Duration::ZERO, &mut taken) {
             taken.clear();
             let Some(mut claim) = self.queue.claim() else { continue };
             assert_eq!(self.inside.fetch_add(100, Ordering::SeqCst), 0, "two at once");
+            assert_eq!(self.telling.load(Ordering::SeqCst), 0, "searched while it is told");
+            let mut noticed = None;
             if claim.rows.frames() > 0 {
-                self.searched.lock().unwrap().push(claim.rows.0.remove(0));
+                let row = claim.rows.0.remove(0);
+                self.searched.lock().unwrap().push(row);
+                noticed = Some(Noticed { partial: true, endpoint: row == ENDPOINT });
             }
             let finished = claim.rows.frames() == 0 && self.queue.ends(false);
             self.inside.fetch_sub(100, Ordering::SeqCst);
-            self.queue.searched(claim.rows, false, Ok(finished), true);
-            if let Some(end) = self.queue.end_to_tell(claim.utterance) {
-                self.told.lock().unwrap().push((claim.utterance, end));
+            self.follow(self.queue.searched(claim.rows, false, Ok(finished), noticed, true));
+        }
+    }
+
+    /// What the thread that tells does.
+    fn tell(&self) {
+        let mut taken = Vec::new();
+        while self.to_tell.take(1, Duration::ZERO, &mut taken) {
+            taken.clear();
+            let Some(Telling { noticed, utterance }) = self.queue.tell() else { continue };
+            self.telling.fetch_add(1, Ordering::SeqCst);
+            if self.curious {
+                self.turn(Purpose::Look, || {});
             }
-            self.wake(self.queue.release());
+            let tell = |event| self.told.lock().unwrap().push((utterance, event));
+            let rows = || self.searched.lock().unwrap().len();
+            if noticed.partial && self.queue.is_current(utterance) {
+                tell(Event::Partial(rows()));
+            }
+            if noticed.endpoint && self.queue.is_current(utterance) {
+                tell(Event::Endpoint(rows()));
+            }
+            if let Some(end) = self.queue.end_to_tell(utterance) {
+                tell(Event::End(end));
+            }
+            self.telling.fetch_sub(1, Ordering::SeqCst);
+            self.follow(self.queue.told());
         }
     }
 }
 
-/// Runs `body` beside a scheduler in every order of the threads, with at most `preemptions` in each.
+/// Runs `body` beside a thread that searches and one that tells in every order of the threads, with at most
+/// `preemptions` in each.
 fn model(preemptions: usize, body: impl Fn(&Arc<Model>) + Sync + Send + 'static) {
+    model_of(preemptions, false, body);
+}
+
+fn model_of(preemptions: usize, curious: bool, body: impl Fn(&Arc<Model>) + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(move || {
         let model = Arc::new(Model {
             queue: Queue::default(),
             ready: Ready::default(),
+            to_tell: Ready::default(),
             searched: Mutex::new(Vec::new()),
             told: Mutex::new(Vec::new()),
             inside: AtomicUsize::new(0),
+            telling: AtomicUsize::new(0),
+            curious,
         });
-        assert!(model.ready.add_seat());
+        assert!(model.ready.add_seat() && model.to_tell.add_seat());
         model.begin();
-        let served = model.clone();
-        let scheduler = thread::spawn(move || served.serve());
+        let (searches, tells) = (model.clone(), model.clone());
+        let searching = thread::spawn(move || searches.search());
+        let telling = thread::spawn(move || tells.tell());
         body(&model);
         model.ready.stop();
-        scheduler.join().unwrap();
+        searching.join().unwrap();
+        model.to_tell.stop();
+        telling.join().unwrap();
     });
 }
 
@@ -134,8 +195,18 @@ fn searched(model: &Model) -> Vec<u32> {
     model.searched.lock().unwrap().clone()
 }
 
+/// The ends that were told, with their utterances: each behind all that was told of its utterance, and
+/// utterances in order.
 fn told(model: &Model) -> Vec<(u64, End<&'static str>)> {
-    model.told.lock().unwrap().clone()
+    let all = model.told.lock().unwrap().clone();
+    assert!(all.is_sorted_by_key(|(utterance, _)| *utterance), "{all:?}");
+    for (at, (utterance, event)) in all.iter().enumerate() {
+        let last = all.get(at + 1).is_none_or(|(next, _)| next != utterance);
+        assert!(last || !matches!(event, Event::End(_)), "{all:?}");
+    }
+    all.into_iter()
+        .filter_map(|(utterance, event)| if let Event::End(end) = event { Some((utterance, end)) } else { None })
+        .collect()
 }
 
 /// Rows are searched in order, once each, and the end is told once, before the wait is over.
@@ -209,8 +280,8 @@ fn cancel_at_any_moment() {
     model(2, |model| {
         let other = model.clone();
         let thread = thread::spawn(move || {
-            let (cancelled, wake) = other.queue.cancel("cancelled", true);
-            other.wake(wake);
+            let (cancelled, next) = other.queue.cancel("cancelled", true);
+            other.follow(next);
             cancelled
         });
         model.submit(1).ok();
@@ -284,5 +355,39 @@ fn begun_over_at_any_moment() {
         assert_eq!(searched(model), [2]);
         let ends = told(model);
         assert!(ends == [(2, End::Finished)] || ends == [(1, End::Finished), (2, End::Finished)], "{ends:?}");
+    });
+}
+
+/// New words are told before the wait is over, once or more often, the last time behind all rows; an end point as soon as
+/// it is found, before a row behind it is searched.
+#[test]
+fn new_words_and_end_points_are_told() {
+    model_of(2, true, |model| {
+        model.submit(1).unwrap();
+        model.submit(ENDPOINT).unwrap();
+        model.submit(3).unwrap();
+        assert_eq!(model.queue.wait(None), Waited::Done);
+        assert_eq!(searched(model), [1, ENDPOINT, 3]);
+        let told: Vec<Event> = model.told.lock().unwrap().iter().map(|(_, event)| event.clone()).collect();
+        let (one, two, three) = (Event::Partial(1), Event::Partial(2), Event::Partial(3));
+        let rest = [two, Event::Endpoint(2), three];
+        assert!(told == rest || told.len() == 4 && told[0] == one && told[1..] == rest, "{told:?}");
+    });
+}
+
+/// A listener that looks at its channel, beside a caller that changes it: nobody waits for ever, and nothing is left
+/// untold.
+#[test]
+fn a_curious_listener_beside_a_caller() {
+    model_of(2, true, |model| {
+        let other = model.clone();
+        let thread = thread::spawn(move || other.turn(Purpose::Change, || {}));
+        model.submit(1).unwrap();
+        model.submit(2).unwrap();
+        let waited = model.queue.wait(None);
+        thread.join().unwrap();
+        assert_eq!(waited, Waited::Done);
+        assert_eq!(searched(model), [1, 2]);
+        assert_eq!(model.told.lock().unwrap().last(), Some(&(1, Event::Partial(2))));
     });
 }

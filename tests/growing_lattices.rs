@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use compare_languages::{Comparison, alignment, compare, cost_of_alignment};
 use koshi::Error;
-use koshi::decoder::{BackendChoice, Channel, Decoder};
+use koshi::decoder::{BackendChoice, Channel, Decoder, SharedChannel};
 use koshi::lattice::{CompactLattice, DeterminizeConfig, Determinizer, RawLattice};
 use koshi::search::{CommitConfig, Phrase, Rows, SearchConfig};
 use strung::{SCALE, model, scores, speech_on, strung};
@@ -133,6 +133,55 @@ fn after_finish_there_is_no_more_to_do_for_a_longer_call() {
     }
     // The last windows and what hangs on the last words: not more for a call of sixteen times the length.
     assert!(links[2] < 2 * links[0].max(links[1]), "{links:?}");
+}
+
+/// Where rows are queued nobody has to ask for it on the way, be they searched as they come or in one go.
+#[test]
+fn queued_rows_are_determinized_as_they_are_searched() {
+    let (model, (all, dim)) = (model(), scores());
+    let rows = strung(&all, dim, 3_000);
+    let rows = Rows::dense(&rows, dim).unwrap();
+    for piece in [20, 3_000] {
+        let line = SharedChannel::new(decoder(BackendChoice::Cpu).new_channel().unwrap()).unwrap();
+        line.write().unwrap().set_determinize(Some(Arc::clone(&model)), &determinize_config()).unwrap();
+        line.begin().unwrap();
+        for at in (0..3_000).step_by(piece) {
+            line.submit(rows.slice(at, piece)).unwrap();
+            line.wait(None).unwrap();
+            let (settled, frames) = (line.read().unwrap().settled_frames(), line.read().unwrap().num_frames());
+            // A piece of 50 frames, 25 behind it, and a window of 50 times or two that are not pruned yet.
+            assert!(settled + 200 > frames, "{settled} of {frames}");
+        }
+        line.finish().unwrap();
+        let mut channel = line.write().unwrap();
+        let found = channel.compact_lattice(false).unwrap();
+        let raw = channel.lattice(false).unwrap();
+        let whole = Determinizer::default().determinize(&raw, Some(&model), &determinize_config()).unwrap();
+        assert!(check(&raw, &found.lattice, &whole.lattice) > 90);
+        assert!(channel.links_of_last_call() * 4 < raw.num_arcs());
+    }
+}
+
+/// Set in the middle of a call, what lies behind is caught up with, a little at each turn.
+#[test]
+fn what_was_left_is_caught_up_with() {
+    let (model, (all, dim)) = (model(), scores());
+    let rows = strung(&all, dim, 2_400);
+    let rows = Rows::dense(&rows, dim).unwrap();
+    let line = SharedChannel::new(decoder(BackendChoice::Cpu).new_channel().unwrap()).unwrap();
+    line.begin().unwrap();
+    line.submit(rows.slice(0, 1_000)).unwrap();
+    line.wait(None).unwrap();
+    line.write().unwrap().set_determinize(Some(model), &determinize_config()).unwrap();
+    let mut last = 0;
+    for at in (1_000..2_400).step_by(25) {
+        line.submit(rows.slice(at, 25)).unwrap();
+        line.wait(None).unwrap();
+        let settled = line.read().unwrap().settled_frames();
+        assert!(settled >= last && settled <= last + 100, "{last}, then {settled}");
+        last = settled;
+    }
+    assert!(last > 2_200, "{last} of 2400");
 }
 
 #[test]

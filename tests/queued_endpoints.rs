@@ -4,6 +4,7 @@
 mod common;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 use std::time::Duration;
@@ -654,10 +655,14 @@ fn phrases_set_while_rows_are_queued_hold_from_the_next_turn() {
     let either = [-9.0, 0.0, -0.25];
     let decoder = decoder(4, &silent_end(50, EndpointAction::Note));
     let line = open_line(&decoder);
-    struct Biases(Weak<SharedChannel>, AtomicBool);
+    let ((entered, inside), (queued, more)) = (channel(), channel());
+    struct Biases(Weak<SharedChannel>, Mutex<Option<(Sender<()>, Receiver<()>)>>);
     impl Listener for Biases {
         fn partial(&self) {
-            if !self.1.swap(true, Ordering::SeqCst) {
+            if let Some((entered, more)) = self.1.lock().unwrap().take() {
+                entered.send(()).unwrap();
+                // Nothing of them is searched before this callback has returned.
+                more.recv_timeout(Duration::from_secs(60)).unwrap();
                 let line = self.0.upgrade().unwrap();
                 line.write().unwrap().set_bias(&[Phrase { labels: &[8], bonus: 3.0 }]).unwrap();
             }
@@ -666,9 +671,12 @@ fn phrases_set_while_rows_are_queued_hold_from_the_next_turn() {
         fn finished(&self) {}
         fn failed(&self, _: &Error) {}
     }
-    line.set_listener(Some(Arc::new(Biases(Arc::downgrade(&line), AtomicBool::new(false))))).unwrap();
-    line.submit(rows(&either.repeat(10))).unwrap();
+    line.set_listener(Some(Arc::new(Biases(Arc::downgrade(&line), Mutex::new(Some((entered, more))))))).unwrap();
+    line.submit(rows(&either.repeat(4))).unwrap();
+    inside.recv_timeout(Duration::from_secs(60)).unwrap();
+    line.submit(rows(&either.repeat(6))).unwrap();
     line.finish().unwrap();
+    queued.send(()).unwrap();
     assert_eq!(wait(&line), None);
     let words = line.read().unwrap().best_path(false).unwrap().olabels;
     assert_eq!(words, [[7; 4].as_slice(), &[8; 6]].concat());

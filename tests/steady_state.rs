@@ -7,7 +7,7 @@ mod noting;
 use std::sync::{Arc, Mutex};
 
 use common::graph::Rng;
-use koshi::decoder::{BackendChoice, Channel, Decoder, DecoderConfig, Listener, SharedChannel};
+use koshi::decoder::{BackendChoice, Channel, Decodable, Decoder, DecoderConfig, Listener, SharedChannel, Source};
 use koshi::graph::{Columns, Graph};
 use koshi::search::{Phrase, Rows, SearchConfig, SearchStats};
 
@@ -64,8 +64,19 @@ fn channel(backend: BackendChoice) -> (Channel, Vec<f32>, usize) {
     (Decoder::new(graph, config).unwrap().new_channel().unwrap(), rows, dim)
 }
 
-/// Notes what the scheduler's thread has taken of the allocator by the end of each utterance.
-struct AtEnds(Mutex<Vec<u64>>);
+/// Notes what the threads that tell and that search have taken of the allocator by the end of each utterance.
+struct AtEnds {
+    telling: Mutex<Vec<u64>>,
+    searching: Mutex<Vec<u64>>,
+}
+
+/// A source without rows: asked at the end, by the thread that searches.
+impl Source for AtEnds {
+    fn with(&self, _: &mut dyn FnMut(&mut dyn Decodable) -> koshi::Result<()>) -> koshi::Result<()> {
+        self.searching.lock().unwrap().push(noting::count());
+        Ok(())
+    }
+}
 
 impl Listener for AtEnds {
     fn wants_partial(&self) -> bool {
@@ -74,19 +85,20 @@ impl Listener for AtEnds {
     fn partial(&self) {}
     fn endpoint(&self) {}
     fn finished(&self) {
-        self.0.lock().unwrap().push(noting::count());
+        self.telling.lock().unwrap().push(noting::count());
     }
     fn failed(&self, error: &koshi::Error) {
         panic!("{error}");
     }
 }
 
-/// Queued rows: neither the thread that submits nor the one that searches takes memory once an utterance like
+/// Queued rows: neither the thread that submits nor those that search and tell take memory once an utterance like
 /// this one has passed.
 fn queued(backend: BackendChoice, frames: usize, count: usize) {
     let (channel, rows, dim) = channel(backend);
     let line = SharedChannel::new(channel).unwrap();
-    let ends = Arc::new(AtEnds(Mutex::new(Vec::with_capacity(count))));
+    let list = || Mutex::new(Vec::with_capacity(2 * count));
+    let ends = Arc::new(AtEnds { telling: list(), searching: list() });
     line.set_listener(Some(Arc::clone(&ends) as Arc<dyn Listener>)).unwrap();
     let rows = Rows::dense(&rows, dim).unwrap();
     let mut submits = Vec::new();
@@ -98,13 +110,17 @@ fn queued(backend: BackendChoice, frames: usize, count: usize) {
             submits.push(noting::count() - before);
             line.wait(None).unwrap();
         }
+        line.submit_from(Arc::clone(&ends) as Arc<dyn Source>).unwrap();
+        line.wait(None).unwrap();
         line.finish().unwrap();
         line.wait(None).unwrap();
     }
     let last = &submits[submits.len() - frames / 10..];
     assert!(last[0] > 0 && last[4..].iter().all(|taken| *taken == 0), "{submits:?}");
-    let ends = ends.0.lock().unwrap();
-    assert!(ends[0] > 10 && ends[count - 1] == ends[count - 2], "{ends:?}");
+    let [telling, searching] = [&ends.telling, &ends.searching].map(|list| list.lock().unwrap().clone());
+    assert_eq!((telling.len(), searching.len()), (count, 2 * count), "asked at the submit and at the end");
+    assert!(searching[0] > 10 && searching[2 * count - 1] == searching[2 * count - 4], "{searching:?}");
+    assert_eq!(telling[count - 1], telling[count - 2], "{telling:?}");
 }
 
 #[test]

@@ -382,9 +382,24 @@ impl LaneChannel for LentChannel {
         self.channel.history.best_lattice(graph, config, use_final)
     }
 
-    fn partial(&self, from: usize) -> Result<(Path, usize)> {
+    fn partial(&self, from: usize) -> Result<Path> {
         let CpuChannel { shared, emitters, history, .. } = &self.channel;
         history.partial(&shared.graph, &shared.config, from, emitters.tokens.iter().copied())
+    }
+
+    fn stable_words(&self) -> Result<usize> {
+        let CpuChannel { shared, emitters, history, .. } = &self.channel;
+        history.stable_words(&shared.graph, emitters.tokens.iter().copied())
+    }
+
+    fn tell_words(&self, known: &mut Vec<i32>) -> Result<()> {
+        let CpuChannel { shared, emitters, history, .. } = &self.channel;
+        history.tell_words(&shared.graph, emitters.tokens.iter().copied(), known)
+    }
+
+    fn has_other_words(&self, known: &[i32]) -> Result<bool> {
+        let CpuChannel { shared, emitters, history, .. } = &self.channel;
+        history.has_other_words(&shared.graph, emitters.tokens.iter().copied(), known)
     }
 
     fn lattice(&mut self, use_final: bool) -> Result<RawLattice> {

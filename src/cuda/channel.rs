@@ -251,9 +251,21 @@ impl LaneChannel for CudaChannel {
         self.history.best_lattice(&self.shared.graph, &self.shared.config, use_final)
     }
 
-    fn partial(&self, from: usize) -> Result<(Path, usize)> {
+    fn partial(&self, from: usize) -> Result<Path> {
         let Shared { graph, config, .. } = &*self.shared;
         self.history.partial(graph, config, from, self.emitting().map(|emitter| emitter[2]))
+    }
+
+    fn stable_words(&self) -> Result<usize> {
+        self.history.stable_words(&self.shared.graph, self.emitting().map(|emitter| emitter[2]))
+    }
+
+    fn tell_words(&self, known: &mut Vec<i32>) -> Result<()> {
+        self.history.tell_words(&self.shared.graph, self.emitting().map(|emitter| emitter[2]), known)
+    }
+
+    fn has_other_words(&self, known: &[i32]) -> Result<bool> {
+        self.history.has_other_words(&self.shared.graph, self.emitting().map(|emitter| emitter[2]), known)
     }
 
     fn lattice(&mut self, use_final: bool) -> Result<RawLattice> {

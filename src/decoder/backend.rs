@@ -128,6 +128,15 @@ impl Backend {
         }
     }
 
+    /// How many threads search queued rows, and how many channels they take at a time: on the CPU, where a batch
+    /// saves nothing, one each, so that no channel waits for others.
+    pub fn rounds(&self, config: &DecoderConfig) -> (usize, usize) {
+        match self {
+            Backend::Cpu(_) => (config.num_threads.min(config.num_lanes) as usize, 1),
+            Backend::Cuda(_) => (1, config.num_lanes as usize),
+        }
+    }
+
     pub fn name(&self) -> &'static str {
         match self {
             Backend::Cpu(_) => "cpu",

@@ -293,7 +293,7 @@ impl Channel {
     /// The rows are there, in memory that the decoder's GPU can read, until the call returns, and
     /// the stream is a live one of the device's primary context or 0.
     pub unsafe fn push_device(&mut self, rows: DeviceRows) -> Result<usize> {
-        self.check_open()?;
+        self.prepare()?;
         if rows.stride < rows.dim {
             return Err(Error::Shape(format!("stride {} is below the width {}", rows.stride, rows.dim)));
         }
@@ -302,7 +302,6 @@ impl Channel {
         if !rows.at.is_multiple_of(4) || end.is_none() || (rows.at == 0 && rows.frames > 0 && rows.dim > 0) {
             return Err(Error::Argument(format!("{:#x} is not the address of such rows", rows.at)));
         }
-        self.prepare()?;
         let decoder = Arc::clone(&self.decoder);
         let mut rest = rows;
         loop {
@@ -468,10 +467,37 @@ impl Channel {
     /// The same without copying what the caller has: the path without its first `from` words and
     /// without the frames before the next one. Its costs are those of the whole path.
     pub fn partial_from(&self, from: usize) -> Result<(Path, usize)> {
+        Ok((self.partial_path(from)?, self.stable_words()?))
+    }
+
+    /// How many words of the best path to the best token can no longer change. Follows back the best paths to all
+    /// tokens.
+    pub fn stable_words(&self) -> Result<usize> {
         self.check_begun()?;
         self.decoder.graph().check_so_far()?;
-        let (path, stable) = self.lane.lane().partial(from)?;
-        Ok((self.path_in_time(path), stable))
+        self.lane.lane().stable_words()
+    }
+
+    /// The path alone: cheaper, since it follows back the best path only.
+    pub fn partial_path(&self, from: usize) -> Result<Path> {
+        self.check_begun()?;
+        self.decoder.graph().check_so_far()?;
+        self.lane.lane().partial(from).map(|path| self.path_in_time(path))
+    }
+
+    /// Makes `known`, which holds what the last such call of the segment has put there or nothing, the words of
+    /// [`Channel::partial_path`].
+    pub(super) fn tell_words(&self, known: &mut Vec<i32>) -> Result<()> {
+        self.check_begun()?;
+        self.decoder.graph().check_so_far()?;
+        self.lane.lane().tell_words(known)
+    }
+
+    /// Whether those words are others than `known`, which the last [`Channel::tell_words`] has left, or none.
+    pub(super) fn has_other_words(&self, known: &[i32]) -> Result<bool> {
+        self.check_begun()?;
+        self.decoder.graph().check_so_far()?;
+        self.lane.lane().has_other_words(known)
     }
 
     /// The raw lattice now; before `finish` it is what `finish` would give if no more rows came.
@@ -532,10 +558,21 @@ impl Channel {
     }
 
     /// Determinizes what has become certain since the last call. To be called from time to time,
-    /// so that little is left for [`Channel::compact_lattice`]: every second of speech, say.
+    /// so that little is left for [`Channel::compact_lattice`]: every second of speech, say. Where rows are queued
+    /// ([`super::SharedChannel`]) that is done as they are searched.
     pub fn settle(&mut self) -> Result<()> {
         let (growing, lane) = self.growing()?;
-        growing.settle(lane)
+        growing.settle(lane, usize::MAX)
+    }
+
+    /// The same behind a search of `frames`, if a determinization has been set: what that has made certain, and a
+    /// little of what had been left. An error is not one of the search: what it has lost is done again later.
+    pub(super) fn settle_behind(&mut self, frames: usize) {
+        if let Some(growing) = &mut self.growing
+            && let Err(error) = growing.settle(self.lane.lane(), 1 + frames / Growing::CATCHES_UP)
+        {
+            log::warn!("the lattice of a turn is not determinized: {}", error.chain());
+        }
     }
 
     /// The compact lattice now: the lattice of [`Channel::lattice`], determinized. What was
@@ -548,6 +585,12 @@ impl Channel {
         let frames = lane.num_frames().saturating_sub(lane.committed_frames() as u64);
         found.lattice.num_frames = frames.min(u64::from(u32::MAX)) as u32;
         Ok(found)
+    }
+
+    /// Frames of the utterance (or of its open segment) whose lattice has been determinized, those committed
+    /// included.
+    pub fn settled_frames(&self) -> u64 {
+        self.growing.as_ref().map_or(0, |growing| growing.settled_frames())
     }
 
     /// Links of the lattice that the last call of [`Channel::compact_lattice`] determinized.

@@ -25,7 +25,8 @@ pub struct DecoderConfig {
     pub device: u32,
     /// Channels that may be advanced at the same time: 1 to 65,536.
     pub num_lanes: u32,
-    /// Threads over which a batch is spread, or on a GPU the host's part of it: 1 to 1,024.
+    /// Threads over which a batch is spread, or on a GPU the host's part of it, and as many that search queued
+    /// rows: 1 to 1,024.
     pub num_threads: u32,
     /// Channels that may exist at the same time. At least 1.
     pub max_channels: u32,
@@ -37,7 +38,7 @@ pub struct DecoderConfig {
     /// others. At least 1. Results do not depend on it.
     pub chunk_frames: u32,
     /// Seconds that a batch of queued rows waits for more channels once there is one, while there are fewer
-    /// than lanes. 0 to 10.
+    /// than lanes. Without effect on the CPU, where each thread searches one channel at a time. 0 to 10.
     pub max_batch_wait: f64,
 }
 

@@ -42,22 +42,26 @@ impl Growing {
         self.committed = 0;
     }
 
-    /// Takes in what has become certain since the last call. After an error it begins anew.
-    pub fn settle(&mut self, lane: &dyn LaneChannel) -> Result<()> {
-        let outcome = self.take_pieces(lane);
+    /// A piece for each so many frames catches up with them: pieces have more.
+    pub const CATCHES_UP: usize = 25;
+
+    /// Takes in what has become certain since the last call, `most` pieces at most. After an error it begins anew.
+    pub fn settle(&mut self, lane: &dyn LaneChannel, most: usize) -> Result<()> {
+        let outcome = self.take_pieces(lane, most);
         if outcome.is_err() {
             self.clear();
         }
         outcome
     }
 
-    fn take_pieces(&mut self, lane: &dyn LaneChannel) -> Result<()> {
+    fn take_pieces(&mut self, lane: &dyn LaneChannel, most: usize) -> Result<()> {
         if lane.committed_frames() != self.committed {
             // The lattice begins at another token now.
             self.clear();
             self.committed = lane.committed_frames();
         }
-        while let Some((to, piece)) = lane.piece(self.up_to)? {
+        for _ in 0..most {
+            let Some((to, piece)) = lane.piece(self.up_to)? else { break };
             self.determinizer.extend(&piece)?;
             self.up_to = Some(to);
         }
@@ -66,12 +70,17 @@ impl Growing {
 
     /// The compact lattice now.
     pub fn lattice(&mut self, lane: &mut dyn LaneChannel, use_final: bool) -> Result<Determinized> {
-        self.settle(lane)?;
+        self.settle(lane, usize::MAX)?;
         let (piece, reached_final) = lane.last_piece(self.up_to, use_final)?;
         let mut found = self.determinizer.compact(&piece)?;
         found.lattice.acoustic_scale = self.config.acoustic_scale;
         found.lattice.reached_final = reached_final;
         Ok(found)
+    }
+
+    /// Frames that have been taken in, or were committed before.
+    pub fn settled_frames(&self) -> u64 {
+        self.up_to.unwrap_or(self.committed) as u64
     }
 
     /// Links of the lattice that the last call went over: does not grow with the utterance.

@@ -4,10 +4,12 @@ use crate::error::{Error, Result};
 
 use super::channel::Channel;
 
-/// Told about a channel whose rows the decoder's scheduler searches: on that thread, one call at a time
-/// for all channels of the decoder, with no lock held. Calls on the channel work from inside, but waiting.
+/// Told about a channel whose rows the decoder's threads search: on one thread of the decoder's, which does nothing
+/// else, one call at a time for all its channels, with no lock held. Calls on channels work from inside, but
+/// waiting. Meanwhile the channel is not searched; others are. Between two calls it may be, several times: what is
+/// noticed then is told once.
 ///
-/// In this order within a turn: partial, endpoint, then finished or failed, which comes exactly once an
+/// In this order: partial, endpoint, then finished or failed, which comes exactly once an
 /// utterance (never for one that `begin` has cut short).
 pub trait Listener: Send + Sync {
     /// Whether [`Listener::partial`] is wanted: finding out costs a little at each turn.
@@ -24,27 +26,28 @@ pub trait Listener: Send + Sync {
     fn failed(&self, error: &Error);
 }
 
-/// What is to be told of a turn.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Noticed {
-    pub partial: bool,
-    pub endpoint: bool,
-}
-
 /// What a channel's listener knows of the words of its utterance.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     /// The segment that they are of.
     segment: u64,
-    /// How many of the best path's words cannot change any more.
-    stable: usize,
-    /// Those behind.
-    others: Vec<i32>,
+    words: Vec<i32>,
+    /// There are others, which it is to be told.
+    others: bool,
 }
 
 impl Known {
-    /// Takes the words as they are now, and answers whether that changes them. Costs what is new.
-    pub fn words(&mut self, channel: &Channel) -> Result<bool> {
+    /// Before a search: unless they are still `untold`, the listener knows the words as they are now.
+    pub fn told(&mut self, channel: &Channel, untold: bool) -> Result<()> {
+        if !self.others || untold || channel.num_segments() != self.segment {
+            return Ok(());
+        }
+        self.others = false;
+        channel.tell_words(&mut self.words)
+    }
+
+    /// After a search: whether there are other words than the listener knows. Costs what is new.
+    pub fn others(&mut self, channel: &Channel) -> Result<bool> {
         let segment = channel.num_segments();
         if segment != self.segment {
             // What became of the words of the one before is with its end point; those that the new one
@@ -52,11 +55,7 @@ impl Known {
             *self = Known { segment, ..Known::default() };
             return Ok(false);
         }
-        let (path, stable) = channel.partial_from(self.stable)?;
-        let changed = path.olabels != self.others;
-        self.others = path.olabels;
-        self.others.drain(..stable.saturating_sub(self.stable).min(self.others.len()));
-        self.stable = self.stable.max(stable);
-        Ok(changed)
+        self.others = channel.has_other_words(&self.words)?;
+        Ok(self.others)
     }
 }

@@ -12,13 +12,13 @@ pub struct DecoderMetrics {
     pub channels: u64,
     /// Frames that are queued now.
     pub queued_frames: u64,
-    /// Batches that were searched.
+    /// Batches that were searched; on the CPU a batch is a chunk of one channel.
     pub batches: u64,
-    /// Mean number of channels in a batch; 0 before the first.
+    /// Mean number of channels in a batch: 1 on the CPU; 0 before the first.
     pub mean_batch: f64,
     /// Frames that were searched.
     pub frames: u64,
-    /// Seconds in which batches were searched.
+    /// Seconds in which batches were searched, summed over the threads that do so.
     pub seconds: f64,
     /// Submits that were refused because a queue was full.
     pub rejected: u64,

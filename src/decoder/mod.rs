@@ -1,7 +1,7 @@
 //! What a caller holds: a decoder over one graph, its channels, and where scores come from.
 //!
 //! A [`Channel`] searches what is pushed on the caller's thread. A [`SharedChannel`] has a queue besides
-//! (`queue`, `row_queue`), which the decoder's own thread (`scheduler`) searches in batches of those that are
+//! (`queue`, `row_queue`), which the decoder's own threads (`scheduler`) search in `round`s over those that are
 //! `ready`; a `listener` is told, and `metrics` count. `sync` names the locks under which this is tested.
 
 mod backend;
@@ -13,6 +13,7 @@ mod listener;
 mod metrics;
 mod queue;
 mod ready;
+mod round;
 mod row_queue;
 mod scheduler;
 mod segments;
@@ -78,13 +79,14 @@ impl Decoder {
     pub fn new(graph: Arc<Graph>, config: DecoderConfig) -> Result<Arc<Decoder>> {
         config.check()?;
         let (backend, why_not_gpu) = Backend::new(&graph, &config)?;
+        let (threads, batch) = backend.rounds(&config);
         Ok(Arc::new(Decoder {
             graph,
             config,
             backend,
             why_not_gpu,
             open_channels: AtomicU32::new(0),
-            scheduler: Scheduler::new()?,
+            scheduler: Scheduler::new(threads, batch)?,
             endpoint_rules: RwLock::default(),
         }))
     }

@@ -1,14 +1,22 @@
-//! What waits to be searched for one channel, and whose turn it is to use the channel.
+//! What waits to be searched for one channel, what its listener is to be told, and whose turn it is to use the
+//! channel.
 //!
-//! Callers and the decoder's scheduler take turns. Callers that only look may be several, one that
-//! changes the channel is alone. A caller is told when another one is in the way, and waits for the
-//! scheduler alone, which holds a channel for no longer than one chunk of frames. The scheduler waits for
+//! Callers and the decoder's threads take turns. Callers that only look may be several, one that
+//! changes the channel is alone. A caller is told when another one is in the way, and waits for a search
+//! alone, which holds a channel for no longer than one chunk of frames. A thread that searches waits for
 //! nobody: a channel that is in use is put off until the last caller has left.
 //!
 //! ```text
-//!            submit, finish, cancel          claim              searched           release
-//!     Idle ─────────────────────────▶ Ready ──────▶ Searching ──────────▶ Telling ─────────▶ Idle, Ready
+//!              submit, finish            claim               searched
+//!         Idle ──────────────▶ Ready ──────────▶ Searching ───────────▶ Idle, Ready
+//!
+//!                                tell               told
+//!                  Idle, Ready ───────▶ Telling ──────────▶ Idle, Ready
 //! ```
+//!
+//! While a listener is told its channel is not searched, so that what it asks is what it was told of; callers
+//! come in. New words that wait to be told hold up no search: what more is noticed meanwhile is told with them. An end
+//! point and the end of the utterance do.
 //!
 //! Everything is under one lock. It is never held while rows are searched or callbacks run, nor while
 //! any other lock is taken.
@@ -56,6 +64,39 @@ pub enum Wake {
     Front,
 }
 
+/// What is to be done for the channel now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Next {
+    /// Whether it has to be put on the list of those that are ready.
+    pub search: Wake,
+    /// Whether it has to be put on the list of those whose listeners are to be told something.
+    pub tell: bool,
+}
+
+impl Next {
+    /// Nothing.
+    pub const NOTHING: Next = Next { search: Wake::No, tell: false };
+}
+
+/// What a listener is to be told behind a search.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Noticed {
+    /// The words are others than those that it was told last.
+    pub partial: bool,
+    /// An end point was found.
+    pub endpoint: bool,
+}
+
+/// A turn to tell the listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Telling {
+    /// What was noticed.
+    pub noticed: Noticed,
+    /// Which utterance it is of.
+    pub utterance: u64,
+}
+
 /// What a caller does with the channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -98,15 +139,15 @@ pub enum End<E> {
     Failed(E),
 }
 
-/// What the scheduler takes at its turn.
+/// What a search takes at its turn.
 #[derive(Debug)]
 pub struct Claim<B> {
     /// Rows to begin with. They go back with [`Queue::searched`].
     pub rows: B,
     /// Whether the channel's source is to be asked for rows; only where there are none.
     pub pull: bool,
-    /// Which utterance they are of.
-    pub utterance: u64,
+    /// Whether words that an earlier search has noticed are still to be told.
+    pub untold: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +171,7 @@ enum Stage<E> {
 #[derive(Debug)]
 pub struct Queue<B, E> {
     state: Mutex<State<B, E>>,
-    /// Told when the scheduler's turn begins or ends, or what is waited for will never be.
+    /// Told when a turn of the decoder's begins or ends, or what is waited for will never be.
     changed: Condvar,
 }
 
@@ -139,16 +180,22 @@ struct State<B, E> {
     turn: Turn,
     readers: u32,
     writer: bool,
-    /// The scheduler has found the channel in use: nobody else comes in before its next turn.
+    /// It stands on the list of those that are ready; where its turn is another one, in vain.
+    ready: bool,
+    /// It stands on the list of those to be told.
+    listed: bool,
+    /// A search has found the channel in use: nobody else comes in before its next turn.
     wanted: bool,
     stage: Stage<E>,
+    /// What is still to be told, before the end.
+    noticed: Noticed,
     /// The end of the utterance is still to be told.
     untold: bool,
     closed: bool,
     utterance: u64,
     incoming: B,
     working: B,
-    /// Frames that the scheduler has at its turn.
+    /// Frames that are being searched.
     taken: usize,
     /// The channel's source may have rows.
     poked: bool,
@@ -163,19 +210,44 @@ impl<B: Pending, E: Clone> State<B, E> {
         self.incoming.frames() + self.working.frames() + self.taken
     }
 
-    /// Whether there is something for the scheduler to do.
+    /// Whether there is something to search, or the channel is to be finished.
     fn work(&self) -> bool {
         let rows = self.incoming.frames() + self.working.frames() > 0;
-        rows || self.poked || self.untold || matches!(self.stage, Stage::Finishing)
+        rows || self.poked || matches!(self.stage, Stage::Finishing)
+    }
+
+    /// Whether there is something to tell.
+    fn news(&self) -> bool {
+        self.noticed.partial || self.noticed.endpoint || self.untold
+    }
+
+    /// Whether nothing is searched before the listener knows.
+    fn held(&self) -> bool {
+        self.noticed.endpoint || self.untold
     }
 
     /// Makes the channel ready, if there is work and nobody is in the way.
     fn schedule(&mut self) -> Wake {
-        if self.turn != Turn::Idle || self.in_use() || self.closed || !self.work() {
+        if self.turn != Turn::Idle || self.in_use() || self.closed || self.held() || !self.work() {
             return Wake::No;
         }
         self.turn = Turn::Ready;
+        if std::mem::replace(&mut self.ready, true) {
+            return Wake::No;
+        }
         if self.wanted { Wake::Front } else { Wake::Back }
+    }
+
+    /// Whether the channel has to be put on the list of those to be told. One that is being searched or told
+    /// is looked at again behind that.
+    fn list(&mut self) -> bool {
+        let now = matches!(self.turn, Turn::Idle | Turn::Ready) && self.news() && !self.listed;
+        self.listed |= now;
+        now
+    }
+
+    fn next(&mut self) -> Next {
+        Next { search: self.schedule(), tell: self.list() }
     }
 
     /// Forgets all that is queued.
@@ -208,8 +280,11 @@ impl<B: Pending, E: Clone> Default for Queue<B, E> {
             turn: Turn::Idle,
             readers: 0,
             writer: false,
+            ready: false,
+            listed: false,
             wanted: false,
             stage: Stage::New,
+            noticed: Noticed::default(),
             untold: false,
             closed: false,
             utterance: 0,
@@ -242,7 +317,7 @@ impl<B: Pending, E: Clone> Queue<B, E> {
         Ok(appended.map(|()| state.schedule()))
     }
 
-    /// Lets the scheduler ask the channel's source for rows.
+    /// Lets the channel's source be asked for rows.
     pub fn poke(&self) -> Result<Wake, Refusal<E>> {
         let mut state = self.lock();
         state.check_open()?;
@@ -268,16 +343,16 @@ impl<B: Pending, E: Clone> Queue<B, E> {
     }
 
     /// Ends an utterance that is open, with `error`: what is queued is forgotten. Answers whether there was one.
-    pub fn cancel(&self, error: E, tell: bool) -> (bool, Wake) {
+    pub fn cancel(&self, error: E, tell: bool) -> (bool, Next) {
         let mut state = self.lock();
         if !matches!(state.stage, Stage::Open | Stage::Finishing) || state.closed {
-            return (false, Wake::No);
+            return (false, Next::NOTHING);
         }
         state.end(End::Failed(error), tell);
-        let wake = state.schedule();
+        let next = state.next();
         drop(state);
         self.changed.notify_all();
-        (true, wake)
+        (true, next)
     }
 
     /// The channel is freed: nothing more is queued, searched or told. Answers whether it is being searched.
@@ -286,6 +361,7 @@ impl<B: Pending, E: Clone> Queue<B, E> {
         state.closed = true;
         // Its turn may never come: who is inside a call still is not kept out for it.
         state.wanted = false;
+        state.noticed = Noticed::default();
         state.untold = false;
         state.stage = Stage::New;
         state.forget();
@@ -300,14 +376,14 @@ impl<B: Pending, E: Clone> Queue<B, E> {
         self.lock().queued()
     }
 
-    /// Waits until all that is queued is done, or until `deadline`.
+    /// Waits until all that is queued is done and told, or until `deadline`.
     pub fn wait(&self, deadline: Option<Instant>) -> Waited<E> {
         let mut state = self.lock();
         loop {
             if state.closed {
                 return Waited::Closed;
             }
-            if state.turn == Turn::Idle && !state.work() {
+            if state.turn == Turn::Idle && !state.work() && !state.news() {
                 return match &state.stage {
                     Stage::Ended(End::Failed(error)) => Waited::Failed(error.clone()),
                     _ => Waited::Done,
@@ -336,8 +412,8 @@ impl<B: Pending, E: Clone> Queue<B, E> {
         Some(self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0)
     }
 
-    /// A caller's turn with the channel, or `false` if another caller's is in the way. Waits for the
-    /// scheduler's turn to end, unless `may_wait` says that this is its own thread.
+    /// A caller's turn with the channel, or `false` if another caller's is in the way. Waits for the end of a
+    /// search, unless `may_wait` says that this is a thread that searches.
     pub fn enter(&self, what: Purpose, may_wait: bool) -> bool {
         let mut state = self.lock();
         loop {
@@ -351,7 +427,7 @@ impl<B: Pending, E: Clone> Queue<B, E> {
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        // Counted before the wait, so that the scheduler's next turn comes after this one.
+        // Counted before the wait, so that the next search comes after this one.
         state.writer = what != Purpose::Look;
         state.readers += u32::from(what == Purpose::Look);
         while state.turn == Turn::Searching {
@@ -386,6 +462,7 @@ impl<B: Pending, E: Clone> Queue<B, E> {
         let mut state = self.lock();
         state.forget();
         state.stage = Stage::New;
+        state.noticed = Noticed::default();
         state.untold = false;
         state.utterance += 1;
         drop(state);
@@ -428,12 +505,17 @@ impl<B, E> State<B, E> {
     }
 }
 
-/// For the scheduler, in this order.
+/// For the threads that search, in this order.
 impl<B: Pending, E: Clone> Queue<B, E> {
-    /// Its turn with a channel that was ready; `None` where there is nothing to do, or somebody is in the
-    /// way, who makes it ready again.
+    /// A search's turn with a channel that was taken off the list of those that are ready; `None` where there is
+    /// nothing to do, or somebody is in the way, who makes it ready again.
     pub fn claim(&self) -> Option<Claim<B>> {
         let mut state = self.lock();
+        state.ready = false;
+        if state.turn != Turn::Ready {
+            // It is being told something, or has been, and was made idle behind that.
+            return None;
+        }
         if state.in_use() && !state.closed {
             state.turn = Turn::Idle;
             state.wanted = true;
@@ -450,12 +532,22 @@ impl<B: Pending, E: Clone> Queue<B, E> {
     }
 
     /// The search is over: callers may come in. `rows` are those that are left, `more` says whether the
-    /// source may have more, `outcome` whether the channel was finished or the utterance has failed,
-    /// which is told where `tell` says so.
-    pub fn searched(&self, rows: B, more: bool, outcome: Result<bool, E>, tell: bool) {
+    /// source may have more, `outcome` whether the channel was finished or the utterance has failed;
+    /// that and what was `noticed`, if anything was searched, is told where `tell` says so.
+    pub fn searched(
+        &self,
+        rows: B,
+        more: bool,
+        outcome: Result<bool, E>,
+        noticed: Option<Noticed>,
+        tell: bool,
+    ) -> Next {
         let mut state = self.lock();
-        state.turn = Turn::Telling;
+        state.turn = Turn::Idle;
         state.taken = 0;
+        if let Some(noticed) = noticed.filter(|_| tell && !state.closed) {
+            state.noticed = Noticed { endpoint: state.noticed.endpoint || noticed.endpoint, ..noticed };
+        }
         if matches!(state.stage, Stage::Open | Stage::Finishing) {
             state.working = rows;
             state.poked |= more;
@@ -464,9 +556,14 @@ impl<B: Pending, E: Clone> Queue<B, E> {
                 Ok(true) => state.end(End::Finished, tell),
                 Ok(false) => {}
             }
+        } else {
+            // Before anybody hears that all is over: they count as queued.
+            drop(rows);
         }
+        let next = state.next();
         drop(state);
         self.changed.notify_all();
+        next
     }
 
     /// Whether the utterance is to be finished after the turn's rows, of which none are left and
@@ -474,6 +571,26 @@ impl<B: Pending, E: Clone> Queue<B, E> {
     pub fn ends(&self, more: bool) -> bool {
         let state = self.lock();
         matches!(state.stage, Stage::Finishing) && state.incoming.frames() == 0 && !state.poked && !more
+    }
+}
+
+/// For the thread that tells, in this order.
+impl<B: Pending, E: Clone> Queue<B, E> {
+    /// Its turn with a channel that was taken off the list of those to be told; `None` where there is nothing to
+    /// tell any more, or it is being searched, and put there again behind that.
+    pub fn tell(&self) -> Option<Telling> {
+        let mut state = self.lock();
+        state.listed = false;
+        if state.closed || state.turn == Turn::Searching || !state.news() {
+            return None;
+        }
+        state.turn = Turn::Telling;
+        // The next search comes behind this turn, in which callers come in.
+        state.wanted = false;
+        let telling = Telling { noticed: std::mem::take(&mut state.noticed), utterance: state.utterance };
+        drop(state);
+        self.changed.notify_all();
+        Some(telling)
     }
 
     /// Whether something of `utterance` may still be told.
@@ -495,13 +612,13 @@ impl<B: Pending, E: Clone> Queue<B, E> {
     }
 
     /// The end of its turn.
-    pub fn release(&self) -> Wake {
+    pub fn told(&self) -> Next {
         let mut state = self.lock();
         state.turn = Turn::Idle;
-        let wake = state.schedule();
+        let next = state.next();
         drop(state);
         self.changed.notify_all();
-        wake
+        next
     }
 }
 
@@ -514,6 +631,6 @@ impl<B: Pending, E: Clone> State<B, E> {
         self.taken = rows.frames();
         let pull = self.poked && self.taken == 0;
         self.poked &= !pull;
-        Claim { rows, pull, utterance: self.utterance }
+        Claim { rows, pull, untold: self.noticed.partial }
     }
 }

@@ -1,4 +1,4 @@
-//! The channels that are ready to be searched, in the order in which they became so.
+//! The channels that are ready to be searched, or whose listeners are to be told, in the order in which they became so.
 
 use std::collections::VecDeque;
 use std::sync::PoisonError;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::sync::{Condvar, Mutex, MutexGuard};
 
-/// A list that threads put things on and one takes from. Its lock is held while no other one is taken.
+/// A list that threads put things on and others take from. Its lock is held while no other one is taken.
 #[derive(Debug)]
 pub struct Ready<T> {
     state: Mutex<State<T>>,

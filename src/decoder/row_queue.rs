@@ -20,9 +20,14 @@ pub(super) struct RowQueue {
     /// Blocks that were taken.
     first: usize,
     frames: usize,
+    /// Elements that it has held at most, of late.
+    peak: usize,
     /// Where the frames are counted, with those of the decoder's other queues.
     counted: Option<Arc<Metrics>>,
 }
+
+/// Places of blocks that a queue keeps when it gives memory back.
+const BLOCKS_KEPT: usize = 8;
 
 /// Rows that came together.
 #[derive(Debug)]
@@ -110,9 +115,20 @@ impl RowQueue {
             }
         }
         if self.frames == 0 {
-            self.data.clear();
-            self.blocks.clear();
-            (self.head, self.first) = (0, 0);
+            self.empty();
+        }
+    }
+
+    /// Empty, it gives back memory that it has not needed for a while: after about 22 fillings that are much smaller
+    /// than its largest.
+    fn empty(&mut self) {
+        self.peak = self.data.len().max(self.peak - self.peak / 16);
+        self.data.clear();
+        self.blocks.clear();
+        (self.head, self.first) = (0, 0);
+        if self.data.capacity() > 4 * self.peak {
+            self.data.shrink_to(2 * self.peak);
+            self.blocks.shrink_to(BLOCKS_KEPT);
         }
     }
 }
@@ -136,6 +152,30 @@ impl Drop for RowQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_of_a_burst_is_given_back_and_a_steady_load_keeps_its_own() {
+        let (mut queue, now, metrics) = (RowQueue::default(), Instant::now(), Arc::new(Metrics::new().unwrap()));
+        let data = vec![1.0; 10_000];
+        let mut fill = |frames: usize| {
+            for at in 0..frames {
+                queue.append(Rows::new(&data[at..], 1, 2, 2).unwrap(), now, &metrics).unwrap();
+            }
+            queue.consume(frames, now, |_| {});
+            (queue.data.capacity(), queue.blocks.capacity())
+        };
+        let (burst, blocks) = fill(4_000);
+        assert!(burst >= 8_000 && blocks >= 4_000);
+        assert_eq!(fill(30), (burst, blocks), "not at once");
+        for _ in 0..100 {
+            fill(30);
+        }
+        let (kept, blocks) = fill(30);
+        assert!((60..=400).contains(&kept) && blocks < 100, "{kept}, {blocks}");
+        for round in 0..100 {
+            assert_eq!(fill(30 + round % 2 * 25).0.max(kept), kept.max(128), "{round}");
+        }
+    }
 
     #[test]
     fn rows_come_out_as_they_went_in_at_any_cut() {

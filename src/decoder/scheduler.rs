@@ -1,42 +1,51 @@
-//! The thread of a decoder that searches queued rows: it takes the channels that have waited longest, as many
-//! as there are lanes, a chunk of rows from each, searches them as one batch, and tells their listeners.
+//! The threads of a decoder: those that search queued rows (`round`), and one that tells the listeners, so that slow
+//! ones hold up no search.
 
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 use std::thread::{Builder, JoinHandle};
-use std::time::{Duration, Instant};
 
-use parking_lot::{Mutex, RwLockWriteGuard};
+use parking_lot::Mutex;
 
-use crate::error::{Error, Result, try_reserve};
-use crate::exclusive::Use;
+use crate::error::{Error, Result};
 use crate::float_env::FloatEnv;
 use crate::quiet::Quiet;
-use crate::search::LaneWork;
 
-use super::backend::BackendChannel;
-use super::channel::Channel;
 use super::config::DecoderConfig;
-use super::listener::Noticed;
 use super::metrics::Metrics;
-use super::queue::{Claim, Pending};
 use super::ready::Ready;
-use super::row_queue::RowQueue;
+use super::round::Round;
 use super::shared::SharedChannel;
 
-type ReadyChannels = Ready<Arc<SharedChannel>>;
-
-thread_local! {
-    /// The list that this thread serves, if it is a scheduler's.
-    static SERVED: Cell<*const ReadyChannels> = const { Cell::new(std::ptr::null()) };
+/// What the threads of a decoder share.
+#[derive(Default)]
+struct Lists {
+    ready: Ready<Arc<SharedChannel>>,
+    /// Those whose listeners are to be told something.
+    to_tell: Ready<Arc<SharedChannel>>,
 }
 
-/// The scheduler of a decoder. Its thread begins with the first channel that needs it.
+/// What a thread of a decoder does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Searches, and so asks decodables.
+    Searches,
+    /// Tells listeners.
+    Tells,
+}
+
+thread_local! {
+    /// The lists that this thread serves, if it is a decoder's, and how.
+    static SERVED: Cell<Option<(*const Lists, Role)>> = const { Cell::new(None) };
+}
+
+/// The scheduler of a decoder. Its threads begin with the first channel that needs them.
 pub(super) struct Scheduler {
-    ready: Arc<ReadyChannels>,
+    lists: Arc<Lists>,
     pub metrics: Arc<Metrics>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    searching: usize,
+    batch: usize,
 }
 
 impl std::fmt::Debug for Scheduler {
@@ -46,278 +55,112 @@ impl std::fmt::Debug for Scheduler {
 }
 
 impl Scheduler {
-    pub fn new() -> Result<Scheduler> {
-        Ok(Scheduler { ready: Arc::default(), metrics: Arc::new(Metrics::new()?), thread: Mutex::new(None) })
+    /// One with `searching` threads that search batches of at most `batch` channels each.
+    pub fn new(searching: usize, batch: usize) -> Result<Scheduler> {
+        let (lists, threads) = (Arc::default(), Mutex::default());
+        Ok(Scheduler { lists, metrics: Arc::new(Metrics::new()?), threads, searching, batch })
     }
 
-    /// A seat for one channel more, and the thread, if there is none yet.
+    /// Seats for one channel more, and the threads, if they are not there yet.
     pub fn seat(&self, config: &DecoderConfig) -> Result<()> {
-        let mut thread = self.thread.lock();
-        if thread.is_none() {
-            *thread = Some(start(Arc::clone(&self.ready), Arc::clone(&self.metrics), *config)?);
+        self.start(config)?;
+        if self.lists.ready.add_seat() {
+            if self.lists.to_tell.add_seat() {
+                return Ok(());
+            }
+            self.lists.ready.remove_seat();
         }
-        if self.ready.add_seat() {
-            return Ok(());
+        Err(Error::NoMemory { what: "the lists of channels".into(), asked: size_of::<usize>() as u64 })
+    }
+
+    fn start(&self, config: &DecoderConfig) -> Result<()> {
+        let mut threads = self.threads.lock();
+        if threads.is_empty() {
+            threads.push(start("koshi-listeners", &self.lists, Role::Tells, || Ok(tell))?);
         }
-        Err(Error::NoMemory { what: "the list of ready channels".into(), asked: size_of::<usize>() as u64 })
+        while threads.len() <= self.searching {
+            let (metrics, batch, config) = (Arc::clone(&self.metrics), self.batch, *config);
+            let prepare = move || {
+                let mut round = Round::new(batch, &config)?;
+                Ok(move |lists: &Lists| {
+                    while round.take(&lists.ready) {
+                        round.run(&metrics);
+                    }
+                })
+            };
+            threads.push(start("koshi-scheduler", &self.lists, Role::Searches, prepare)?);
+        }
+        Ok(())
     }
 
     pub fn unseat(&self) {
-        self.ready.remove_seat();
+        self.lists.ready.remove_seat();
+        self.lists.to_tell.remove_seat();
     }
 
+    /// Puts a channel on the list of those that are ready.
     pub fn put(&self, channel: Arc<SharedChannel>, in_front: bool) {
-        self.ready.put(channel, in_front);
+        self.lists.ready.put(channel, in_front);
+    }
+
+    /// Puts a channel on the list of those to be told.
+    pub fn put_to_tell(&self, channel: Arc<SharedChannel>) {
+        self.lists.to_tell.put(channel, false);
     }
 
     pub fn remove(&self, channel: *const SharedChannel) {
-        self.ready.remove(|ready| Arc::as_ptr(ready) == channel);
+        for list in [&self.lists.ready, &self.lists.to_tell] {
+            list.remove(|listed| Arc::as_ptr(listed) == channel);
+        }
     }
 
-    /// Whether this is the scheduler's own thread, which must not wait for itself.
-    pub fn is_this_thread(&self) -> bool {
-        SERVED.get() == Arc::as_ptr(&self.ready)
+    /// What this thread does for the decoder, if it is one of its own.
+    pub fn role(&self) -> Option<Role> {
+        SERVED.get().filter(|(lists, _)| *lists == Arc::as_ptr(&self.lists)).map(|(_, role)| role)
     }
 }
 
 impl Drop for Scheduler {
-    /// No channel is left. Where the last one has gone by the thread's own hand, it ends by itself.
+    /// No channel is left. A thread by whose own hand the last one has gone ends by itself.
     fn drop(&mut self) {
-        self.ready.stop();
-        if let Some(thread) = self.thread.get_mut().take()
-            && !self.is_this_thread()
-        {
+        self.lists.ready.stop();
+        self.lists.to_tell.stop();
+        let this = std::thread::current().id();
+        for thread in self.threads.get_mut().drain(..).filter(|thread| thread.thread().id() != this) {
             let _ = thread.join();
         }
     }
 }
 
-/// Starts the thread, and waits until it has the memory that its batches need.
-fn start(ready: Arc<ReadyChannels>, metrics: Arc<Metrics>, config: DecoderConfig) -> Result<JoinHandle<()>> {
+/// Starts a thread, and waits until it has the memory that its work needs, which `prepare` takes.
+fn start<W: FnOnce(&Lists)>(
+    name: &str,
+    lists: &Arc<Lists>,
+    role: Role,
+    prepare: impl FnOnce() -> Result<W> + Send + 'static,
+) -> Result<JoinHandle<()>> {
     let (report, started) = mpsc::sync_channel(1);
+    let lists = Arc::clone(lists);
     let body = move || {
-        let (round, outcome) =
-            Round::new(&config).map_or_else(|error| (None, Err(error)), |round| (Some(round), Ok(())));
+        let (work, outcome) = prepare().map_or_else(|error| (None, Err(error)), |work| (Some(work), Ok(())));
         let _ = report.send(outcome);
-        if let Some(round) = round {
-            serve(&ready, &metrics, round);
+        if let Some(work) = work {
+            SERVED.set(Some((Arc::as_ptr(&lists), role)));
+            Quiet::whole_thread();
+            let _env = FloatEnv::enter();
+            work(&lists);
         }
     };
-    let thread = Builder::new().name("koshi-scheduler".into()).spawn(body);
-    let thread = thread.map_err(|error| Error::io("starting the scheduler's thread", error))?;
-    started.recv().unwrap_or_else(|_| Err(Error::Internal("the scheduler's thread has ended".into())))?;
+    let thread = Builder::new().name(name.into()).spawn(body);
+    let thread = thread.map_err(|error| Error::io("starting a thread of the decoder's", error))?;
+    started.recv().unwrap_or_else(|_| Err(Error::Internal("a thread of the decoder's has ended".into())))?;
     Ok(thread)
 }
 
-fn serve(ready: &Arc<ReadyChannels>, metrics: &Arc<Metrics>, mut round: Round) {
-    SERVED.set(Arc::as_ptr(ready));
-    Quiet::whole_thread();
-    let _env = FloatEnv::enter();
-    while ready.take(round.lanes, round.patience, &mut round.channels) {
-        round.run(metrics);
-    }
-}
-
-/// What a channel does in a round.
-struct Work {
-    claim: Claim<RowQueue>,
-    /// Whether it is in the batch.
-    batched: bool,
-    /// Rows of it in the batch.
-    frames: usize,
-    /// End points that were found before.
-    endpoints: u64,
-    /// Whether its source may have more.
-    more: bool,
-    /// Whether it was finished, or why the utterance stops here.
-    outcome: Result<bool>,
-    noticed: Noticed,
-}
-
-type Guard<'a> = Use<'a, RwLockWriteGuard<'a, Box<Channel>>>;
-
-/// A batch, and the memory that batches use one after the other.
-struct Round {
-    lanes: usize,
-    chunk: usize,
-    patience: Duration,
-    channels: Vec<Arc<SharedChannel>>,
-    works: Vec<Work>,
-    guards: Vec<Option<Guard<'static>>>,
-    batch: Vec<LaneWork<'static, BackendChannel>>,
-    /// Rows that were searched of each item, and what became of it.
-    results: Vec<(usize, Result<()>)>,
-}
-
-/// An empty vector in the memory of `used`, for elements that borrow something else.
-fn emptied<T, U>(mut used: Vec<T>) -> Vec<U> {
-    used.clear();
-    used.into_iter().map(|_| unreachable!("it is empty")).collect()
-}
-
-impl Round {
-    fn new(config: &DecoderConfig) -> Result<Round> {
-        let lanes = config.num_lanes as usize;
-        let mut round = Round {
-            lanes,
-            chunk: config.chunk_frames as usize,
-            patience: Duration::from_secs_f64(config.max_batch_wait),
-            channels: Vec::new(),
-            works: Vec::new(),
-            guards: Vec::new(),
-            batch: Vec::new(),
-            results: Vec::new(),
-        };
-        try_reserve(&mut round.channels, lanes, "batches")?;
-        try_reserve(&mut round.works, lanes, "batches")?;
-        try_reserve(&mut round.guards, lanes, "batches")?;
-        try_reserve(&mut round.batch, lanes, "batches")?;
-        try_reserve(&mut round.results, lanes, "batches")?;
-        Ok(round)
-    }
-
-    fn run(&mut self, metrics: &Arc<Metrics>) {
-        let Round { channels, works, .. } = self;
-        channels.retain(|channel| {
-            let claim = channel.queue.claim();
-            let claimed = claim.is_some();
-            works.extend(claim.map(Work::new));
-            claimed
-        });
-        self.search_all(metrics);
-        for (channel, work) in self.channels.iter().zip(&mut self.works) {
-            let outcome = std::mem::replace(&mut work.outcome, Ok(false)).map_err(Arc::new);
-            let rows = std::mem::take(&mut work.claim.rows);
-            if !matches!(outcome, Ok(false)) {
-                channel.detach();
-            }
-            channel.queue.searched(rows, work.more, outcome, channel.has_listener());
-        }
-        for (channel, work) in self.channels.iter().zip(self.works.drain(..)) {
-            channel.tell(work.claim.utterance, work.noticed);
-            channel.wake(channel.queue.release());
-        }
-        self.channels.clear();
-    }
-
-    /// Searches what was claimed. A panic fails all of it, and leaves the channels unusable.
-    fn search_all(&mut self, metrics: &Arc<Metrics>) {
-        let quiet = Quiet::enter();
-        if catch_unwind(AssertUnwindSafe(|| self.search(metrics))).is_err() {
-            let place = quiet.take_place().unwrap_or_else(|| "a worker thread".into());
-            for work in &mut self.works {
-                work.outcome = Err(Error::Internal(format!("a search panicked, at {place}")));
-            }
-        }
-    }
-
-    fn search(&mut self, metrics: &Arc<Metrics>) {
-        let Some(first) = self.channels.first() else { return };
-        let since = Instant::now();
-        let mut guards: Vec<Option<Guard<'_>>> = emptied(std::mem::take(&mut self.guards));
-        for (channel, work) in self.channels.iter().zip(&mut self.works) {
-            guards.push(work.prepare(channel, self.chunk, metrics));
-        }
-        let mut batch = emptied(std::mem::take(&mut self.batch));
-        for (guard, work) in guards.iter_mut().zip(&self.works) {
-            if let Some(channel) = guard.as_mut().filter(|_| work.batched) {
-                batch.push(channel.work(work.claim.rows.chunk(work.frames)));
-            }
-        }
-        let items = batch.len();
-        first.decoder().backend.advance(&mut batch);
-        self.results.extend(batch.drain(..).map(|work| (work.done, work.result)));
-        self.batch = emptied(batch);
-        let (now, mut frames) = (Instant::now(), 0);
-        let mut results = self.results.drain(..);
-        for ((channel, work), guard) in self.channels.iter().zip(&mut self.works).zip(&mut guards) {
-            let result = if work.batched { results.next() } else { None };
-            if let Some(guard) = guard {
-                let (done, result) = result.unwrap_or((0, Ok(())));
-                work.settle(channel, guard, (done, result), now, metrics);
-                frames += done as u64;
-            }
-        }
-        drop(results);
-        self.guards = emptied(guards);
-        if items > 0 {
-            metrics.batch(items as u64, frames, since.elapsed());
-        }
-    }
-}
-
-impl Work {
-    fn new(claim: Claim<RowQueue>) -> Work {
-        Work {
-            claim,
-            batched: false,
-            frames: 0,
-            endpoints: 0,
-            more: false,
-            outcome: Ok(false),
-            noticed: Noticed::default(),
-        }
-    }
-
-    /// Takes the channel, pulls rows if it has a source and no rows, and says whether it goes into the batch.
-    fn prepare<'a>(&mut self, shared: &'a SharedChannel, chunk: usize, metrics: &Arc<Metrics>) -> Option<Guard<'a>> {
-        let mut channel = match shared.channel.write() {
-            Ok(channel) => channel,
-            Err(error) => {
-                self.outcome = Err(error);
-                return None;
-            }
-        };
-        self.endpoints = channel.num_endpoints();
-        if let Err(error) = channel.prepare() {
-            self.outcome = Err(error);
-            return Some(channel);
-        }
-        if self.claim.pull
-            && let Some(source) = shared.source()
-        {
-            let rows = &mut self.claim.rows;
-            let pulled = source.with(&mut |decodable| {
-                self.more = channel.pull_queued(decodable, chunk, rows, metrics)?;
-                Ok(())
-            });
-            // Rows in front of a failure are searched all the same.
-            self.outcome = pulled.map(|()| false);
-        }
-        self.frames = self.claim.rows.chunk(chunk).frames();
-        self.batched = self.frames > 0;
-        Some(channel)
-    }
-
-    /// What the search of its rows means for the channel. Rows behind an end point that has stopped it
-    /// are left for its next turn, when the listener knows of that.
-    fn settle(
-        &mut self,
-        shared: &SharedChannel,
-        channel: &mut Channel,
-        (done, result): (usize, Result<()>),
-        now: Instant,
-        metrics: &Metrics,
-    ) {
-        let concluded = channel.conclude(result);
-        self.claim.rows.consume(done, now, |latency| metrics.latency(latency));
-        if done > 0 {
-            // Also of what came before a failure, so that it does not depend on where the chunks are cut.
-            let endpoint = channel.num_endpoints() > self.endpoints;
-            self.noticed = Noticed { partial: shared.has_new_words(channel), endpoint };
-        }
-        if let Err(error) = concluded {
-            self.outcome = Err(error);
-            return;
-        }
-        if self.outcome.is_err() && self.batched && self.claim.rows.frames() > 0 {
-            // An end point has left rows that were pulled in front of a failure: they come first, then the
-            // source is asked again.
-            (self.outcome, self.more) = (Ok(false), true);
-        }
-        let last = self.claim.rows.frames() == 0 && shared.queue.ends(self.more);
-        if self.outcome.is_ok() && last {
-            self.outcome = channel.finish().map(|()| true);
-        }
+/// Tells listeners.
+fn tell(lists: &Lists) {
+    let mut taken = Vec::new();
+    while lists.to_tell.take(1, std::time::Duration::ZERO, &mut taken) {
+        taken.drain(..).for_each(|channel| channel.tell());
     }
 }

@@ -1,12 +1,12 @@
-//! A channel that threads and the decoder's scheduler share.
+//! A channel that callers and the decoder's own threads share.
 //!
 //! The locks, in the order in which they may be taken; none is held while a callback runs:
 //!
-//! 1. `seated`, then the scheduler's around its thread: once a channel, to start what it needs;
+//! 1. `seated`, then the scheduler's around its threads: once a channel, to start what it needs;
 //! 2. the channel itself, which nobody waits for: whose turn it is, the queue says;
 //! 3. `known`, at such a turn only;
 //! 4. one of these, each for a few instructions and none with another: the state of the queue (`queue`), the
-//!    list of ready channels (`ready`), `ear` and `source`.
+//!    lists of channels (`ready`), `ear` and `source`.
 
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,9 +23,10 @@ use crate::search::Rows;
 use super::Decoder;
 use super::channel::{Canceller, Channel};
 use super::decodable::Source;
-use super::listener::{Known, Listener, Noticed};
-use super::queue::{End, Finish, Purpose, Queue, Refusal, Waited, Wake};
+use super::listener::{Known, Listener};
+use super::queue::{End, Finish, Next, Purpose, Queue, Refusal, Telling, Waited, Wake};
 use super::row_queue::RowQueue;
+use super::scheduler::Role;
 
 /// A channel with a queue. All calls may come from any thread at any time: two that do not go together are
 /// not mixed, the second is answered [`Error::Busy`]. Calls on the channel itself wait while a batch that
@@ -40,9 +41,9 @@ pub struct SharedChannel {
     /// Told when no callback of the listener runs any more.
     quiet: Condvar,
     source: Mutex<Option<Arc<dyn Source>>>,
-    /// Whether it has a seat on the list of ready channels.
+    /// Whether it has seats on the lists of channels.
     seated: Mutex<bool>,
-    /// What the listener knows. At the scheduler's turn or that of a begin.
+    /// What the listener knows. At the turn of a search or a begin.
     known: Mutex<Known>,
 }
 
@@ -134,7 +135,8 @@ impl SharedChannel {
     }
 
     fn enter(&self, purpose: Purpose) -> Result<Entered<'_>> {
-        if self.queue.enter(purpose, !self.decoder.scheduler.is_this_thread()) {
+        // A thread that searches must not wait for another one, which may wait for it.
+        if self.queue.enter(purpose, self.decoder.scheduler.role() != Some(Role::Searches)) {
             return Ok(Entered { shared: self, purpose });
         }
         Err(Error::Busy(match purpose {
@@ -178,7 +180,7 @@ impl SharedChannel {
         Ok(())
     }
 
-    /// Lets the scheduler pull what `source` has ready. To be called again, with the same, whenever there
+    /// Lets the decoder's threads pull what `source` has ready. To be called again, with the same, whenever there
     /// is more.
     pub fn submit_from(&self, source: Arc<dyn Source>) -> Result<()> {
         self.engage()?;
@@ -214,18 +216,18 @@ impl SharedChannel {
     /// Stops the utterance before its next frame, and forgets what is queued.
     pub fn cancel(&self) {
         self.canceller.cancel();
-        let (cancelled, wake) = self.queue.cancel(Arc::new(Error::Cancelled), self.has_listener());
+        let (cancelled, next) = self.queue.cancel(Arc::new(Error::Cancelled), self.has_listener());
         if cancelled {
             self.decoder.scheduler.metrics.cancelled.fetch_add(1, Ordering::Relaxed);
         }
         self.detach();
-        self.wake(wake);
+        self.follow(next);
     }
 
     /// Waits until all that is queued is done and told, `false` if that takes longer than `timeout`. What
     /// the utterance has failed with is an error; so is a wait from within a listener or a decodable.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<bool> {
-        if self.decoder.scheduler.is_this_thread() {
+        if self.decoder.scheduler.role().is_some() {
             return Err(Error::Busy("a callback of the decoder must not wait for the decoder".into()));
         }
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
@@ -251,7 +253,8 @@ impl SharedChannel {
     fn replace_listener(&self, listener: Option<Arc<dyn Listener>>) {
         let mut ear = self.ear.lock();
         let before = std::mem::replace(&mut ear.listener, listener);
-        if !self.decoder.scheduler.is_this_thread() {
+        // A callback must not wait for its own end, nor for one that may wait for it.
+        if self.decoder.scheduler.role().is_none() {
             while ear.told {
                 self.quiet.wait(&mut ear);
             }
@@ -305,7 +308,7 @@ impl SharedChannel {
         }
     }
 
-    /// Makes sure that the scheduler is there and has a seat for this channel.
+    /// Makes sure that the decoder's threads are there and have seats for this channel.
     fn engage(&self) -> Result<()> {
         let mut seated = self.seated.lock();
         if !*seated {
@@ -340,7 +343,16 @@ impl SharedChannel {
         &self.decoder
     }
 
-    pub(super) fn wake(&self, wake: Wake) {
+    pub(super) fn follow(&self, next: Next) {
+        self.wake(next.search);
+        if next.tell
+            && let Some(me) = self.me.upgrade()
+        {
+            self.decoder.scheduler.put_to_tell(me);
+        }
+    }
+
+    fn wake(&self, wake: Wake) {
         if wake != Wake::No
             && let Some(me) = self.me.upgrade()
         {
@@ -348,20 +360,28 @@ impl SharedChannel {
         }
     }
 
-    /// Whether a listener is to be told that the words are others than they were, after a search.
+    /// Whether a listener is to be told that the words are others than it knows, after a search.
     pub(super) fn has_new_words(&self, channel: &Channel) -> bool {
         let listener = self.ear.lock().listener.clone();
         if !listener.is_some_and(|listener| listener.wants_partial()) {
             return false;
         }
-        self.known.lock().words(channel).unwrap_or_else(|error| {
+        self.known.lock().others(channel).unwrap_or_else(|error| {
             log::warn!("the words of a turn are not told: {}", error.chain());
             false
         })
     }
 
+    /// Before a search: what an earlier one has noticed is known by now, unless it is still `untold`.
+    pub(super) fn words_are_told(&self, channel: &Channel, untold: bool) {
+        if let Err(error) = self.known.lock().told(channel, untold) {
+            log::warn!("the words of a turn may be told twice: {}", error.chain());
+        }
+    }
+
     /// Tells what was noticed, and how the utterance has ended if it has.
-    pub(super) fn tell(&self, utterance: u64, noticed: Noticed) {
+    pub(super) fn tell(&self) {
+        let Some(Telling { noticed, utterance }) = self.queue.tell() else { return };
         if noticed.partial && self.queue.is_current(utterance) {
             self.call(|listener| listener.partial());
         }
@@ -373,6 +393,7 @@ impl SharedChannel {
             Some(End::Failed(error)) => self.call(|listener| listener.failed(&error)),
             None => {}
         }
+        self.follow(self.queue.told());
     }
 }
 

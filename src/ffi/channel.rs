@@ -18,11 +18,11 @@ use crate::decoder::SharedChannel;
 use crate::error::Result;
 use crate::lattice::Lattice;
 
-/// One utterance at a time: new, then open from koshi_channel_begin to koshi_channel_finish, then
-/// finished until the next begin. Cheap when idle. One call at a time may change it. Rows are searched by
-/// the thread that pushes them (koshi_channel_push, koshi_channel_advance), or queued and searched by a thread
-/// of the decoder's (koshi_channel_submit); calls on the channel then wait for a batch that it is in, and see
-/// it as it is after the last one.
+/// One utterance at a time: new, then open from koshi_channel_begin to koshi_channel_finish, then finished
+/// until the next begin. Cheap when idle. One call at a time may change it. Rows are searched by the thread
+/// that pushes them (koshi_channel_push, koshi_channel_advance), or queued and searched by a thread of the
+/// decoder's (koshi_channel_submit); calls on the channel then wait while it is searched, a chunk of rows, and
+/// see it as it is behind that.
 pub struct koshi_channel {
     _opaque: (),
 }
@@ -68,7 +68,7 @@ pub struct koshi_search_stats {
     pub capacity_held: u64,
     /// Links of the trace that are held now.
     pub trace_links: u64,
-    /// Bytes that tokens, links, trace and remembered best path hold now. The last is not counted
+    /// Bytes that tokens, links, trace, phrases and remembered best path hold now. The last is not counted
     /// against memory_limit.
     pub memory: u64,
     /// Seconds spent searching, by the wall clock.
@@ -285,7 +285,8 @@ pub unsafe extern "C" fn koshi_channel_best_path(
 /// its words can no longer change: that number never falls before the next begin (or the next segment),
 /// and those words stay.
 /// Cheap enough for every push: what is searched since the last call is followed back, and labels of
-/// the whole path are copied. KOSHI_E_STATE if the channel has not begun.
+/// the whole path are copied. Without `stable_words` only the best path is, not those of all tokens.
+/// KOSHI_E_STATE if the channel has not begun.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_channel_partial(
     channel: *const koshi_channel,
@@ -327,9 +328,12 @@ unsafe fn partial(
     let object = object(channel)?;
     // SAFETY: the header's promise on results.
     let (out, stable) = unsafe { (arg::out(path, "path")?, arg::out_optional(stable_words, "stable_words")?) };
-    let (best, words) = object.channel.read()?.partial_from(from_word)?;
-    out.set(registry::insert(best)?);
-    if let Some(stable) = stable {
+    let channel = object.channel.read()?;
+    let path = channel.partial_path(from_word)?;
+    let words = stable.as_ref().map(|_| channel.stable_words()).transpose()?;
+    drop(channel);
+    out.set(registry::insert(path)?);
+    if let (Some(stable), Some(words)) = (stable, words) {
         stable.set(words);
     }
     Ok(())
@@ -410,8 +414,9 @@ pub unsafe extern "C" fn koshi_channel_stats(
 }
 
 /// Frees `channel`. A call that is at work on it ends first and is not waited for. Rows that are queued are
-/// not searched; waits until no callback of a listener runs, unless called from inside one, and none follows.
-/// NULL is fine.
+/// not searched; waits until no callback of its listener runs, unless called from inside a callback, and none
+/// follows: a callback must not wait for the thread that frees its channel. Calls that come later, also from
+/// inside that last callback, answer KOSHI_E_HANDLE. NULL is fine.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_channel_free(channel: *mut koshi_channel) -> koshi_status {
     guard::free(|| {

@@ -65,7 +65,7 @@ pub struct koshi_decoder_config {
     pub token_capacity: u64,
     /// Most links of a frame; 0 for no bound on the CPU. Default 0.
     pub link_capacity: u64,
-    /// Most bytes that tokens, links and trace of a channel may take; 0 for no bound. Default 0.
+    /// Most bytes that tokens, links, trace and phrases of a channel may take; 0 for no bound. Default 0.
     pub memory_limit: u64,
     /// Frames that the queue of a channel holds (koshi_channel_submit). At least 1. Default 4096.
     pub queue_frames: u32,
@@ -73,7 +73,8 @@ pub struct koshi_decoder_config {
     /// others. Results do not depend on it. At least 1. Default 32.
     pub chunk_frames: u32,
     /// Seconds that a batch of queued rows waits for more channels once there is one, while there are fewer
-    /// than num_lanes. 0 to 10. Default 0.
+    /// than num_lanes. Without effect on the CPU, where each thread searches one channel at a time. 0 to 10.
+    /// Default 0.
     pub max_batch_wait: f64,
 }
 

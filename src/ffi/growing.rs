@@ -36,17 +36,18 @@ pub unsafe extern "C" fn koshi_channel_set_determinize(
 }
 
 /// Determinizes what has become certain of the lattice since the last call, so that little is left for
-/// koshi_channel_compact_lattice. To be called from time to time while rows come: each second of speech,
-/// say. Results do not depend on it but for paths outside the beam. KOSHI_E_STATE if the channel has not
-/// begun, or without koshi_channel_set_determinize.
+/// koshi_channel_compact_lattice. To be called from time to time while rows are pushed: each second of speech,
+/// say; where they are queued (koshi_channel_submit) the decoder's threads do it as they search. Results do
+/// not depend on it but for paths outside the beam. KOSHI_E_STATE if the channel has not begun, or without
+/// koshi_channel_set_determinize.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_channel_settle(channel: *mut koshi_channel, err: *mut *mut koshi_error) -> koshi_status {
     guard::call(err, || object(channel)?.channel.write()?.settle())
 }
 
 /// The compact lattice now, in *lattice: one path for each word sequence of what koshi_channel_lattice gives
-/// that lies within the beam, with the costs and transition-ids of its best alignment. Where
-/// koshi_channel_settle has been called on the way, the time does not grow with the utterance, but for
+/// that lies within the beam, with the costs and transition-ids of its best alignment. Where rows were queued,
+/// or koshi_channel_settle has been called on the way, the time does not grow with the utterance, but for
 /// copying the result. Before finish too. *effective_beam, which may be NULL, and KOSHI_OK_PARTIAL are as for
 /// koshi_lattice_determinize. Errors are as for koshi_channel_settle.
 #[unsafe(no_mangle)]

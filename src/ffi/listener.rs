@@ -11,11 +11,20 @@ use super::guard;
 use crate::decoder::Listener;
 use crate::error::{Error, Result};
 
-/// What a channel tells of its queued rows (koshi_channel_submit). Any of them may be NULL. All run on
-/// the decoder's own thread, one at a time for all channels of a decoder, so a slow one holds up the others.
+/// What a channel tells of its queued rows (koshi_channel_submit). Any of them may be NULL. All run on one
+/// thread of the decoder's, which does nothing else: one at a time for all channels of a decoder, so a slow
+/// one holds up the others. It holds up no search: rows are searched while new words wait to be told, and what
+/// is new then is told at once, so a slow listener gets fewer partials. Behind an end point, and during a
+/// callback, its channel is not searched: what the callback asks is what it was told of.
+///
 /// Calls on the channel work from inside, also koshi_channel_submit, _finish, _begin, _cancel, _free and
-/// _set_listener; only koshi_channel_wait answers KOSHI_E_BUSY. After each batch that a channel was in
-/// they come in the order below. Either finished or failed comes exactly once an utterance, as the last of
+/// _set_listener; koshi_channel_wait, on any channel of the decoder, answers KOSHI_E_BUSY. As another thread
+/// frees the channel, its handle is dead before the callback has returned: calls from inside then answer
+/// KOSHI_E_HANDLE (-1, NaN or NULL where there is no status), which is no fault of the listener's, and what it
+/// has fetched stays valid. A callback must not wait for a thread that frees the channel or its decoder or
+/// replaces the listener: that one may wait for the callback, and neither would ever end.
+///
+/// They come in the order below. Either finished or failed comes exactly once an utterance, as the last of
 /// its events; neither for one that begin has cut short. What koshi_channel_push does is not told.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -106,8 +115,9 @@ impl Listener for Callbacks {
 
 /// Tells `listener`, which is copied, in place of the one set before; NULL: nobody. `drop` runs once when
 /// `user_data` is no longer used, also when this call fails. May be called at any time from any thread;
-/// returns when no callback of the one set before runs any more and its data is dropped, or from inside a
-/// callback at once, and no further one follows. koshi_channel_free does the same.
+/// returns when no callback of the one set before runs any more and its data is dropped, and no further one
+/// follows. From inside a callback, of a listener or of a decodable, it returns at once; the data is then
+/// dropped when the callback that runs has returned. koshi_channel_free does the same.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_channel_set_listener(
     channel: *mut koshi_channel,

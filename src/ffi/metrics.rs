@@ -17,7 +17,7 @@ pub struct koshi_metrics {
     pub num_channels: u32,
     /// Frames that are queued now.
     pub queued_frames: u64,
-    /// Batches that were searched.
+    /// Batches that were searched; on the CPU a batch is a chunk of one channel.
     pub batches: u64,
     /// Frames that were searched.
     pub frames: u64,
@@ -25,9 +25,9 @@ pub struct koshi_metrics {
     pub rejected: u64,
     /// Utterances that were cancelled.
     pub cancelled: u64,
-    /// Mean number of channels in a batch; 0 before the first.
+    /// Mean number of channels in a batch: 1 on the CPU; 0 before the first.
     pub mean_batch: f64,
-    /// Seconds in which batches were searched.
+    /// Seconds in which batches were searched, summed over the threads that do so.
     pub seconds: f64,
     /// Frames searched in a second of these; 0 before the first.
     pub frames_per_second: f64,

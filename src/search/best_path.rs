@@ -49,6 +49,8 @@ pub(super) struct BestPath {
     committed: Committed,
     /// What counts as silence; without it nothing does.
     rules: Option<Arc<EndpointRules>>,
+    /// How many of its words, from the first on, have stood since [`BestPath::tell_words`] was last called.
+    unchanged: usize,
     /// Links followed back so far.
     pub followed: u64,
 }
@@ -114,6 +116,23 @@ impl BestPath {
         self.ilabels.truncate(frames);
         self.olabels.truncate(words);
         self.times.truncate(words);
+        self.unchanged = self.unchanged.min(words);
+    }
+
+    /// Makes `known`, which holds the words of the last such call or none, those of the path. Costs what is new, as
+    /// does [`BestPath::has_other_words`]. On an error nothing has changed.
+    pub fn tell_words(&mut self, known: &mut Vec<i32>) -> Result<()> {
+        try_reserve(known, self.olabels.len().saturating_sub(known.len()), WHAT)?;
+        known.truncate(self.unchanged);
+        known.extend_from_slice(&self.olabels[known.len()..]);
+        self.unchanged = self.olabels.len();
+        Ok(())
+    }
+
+    /// Whether the words are others than `known`, which holds those of the last [`BestPath::tell_words`] or none.
+    pub fn has_other_words(&self, known: &[i32]) -> bool {
+        let from = self.unchanged.min(known.len());
+        known[from..] != self.olabels[from..]
     }
 
     /// Goes a step, to token `to`. The room for it has been made.

@@ -37,6 +37,11 @@ impl Bias {
         self.lists.clear();
     }
 
+    /// Bytes that the lists hold.
+    pub fn memory(&self) -> usize {
+        self.lists.iter().map(|list| list.phrases.memory()).sum()
+    }
+
     /// Lets `phrases` bias the times from `since` on, in place of those before. Tokens of earlier times
     /// then give back what they hold on the next emitting arc, and begin anew.
     pub fn change(&mut self, phrases: Arc<Phrases>, since: usize) -> Result<()> {

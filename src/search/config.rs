@@ -27,7 +27,7 @@ pub struct SearchConfig {
     pub link_capacity: u64,
     /// Most frames of an utterance; `u64::MAX` for no bound.
     pub max_frames: u64,
-    /// Most bytes that the tokens, links and trace of one channel may take; `u64::MAX` for no bound.
+    /// Most bytes that the tokens, links, trace and phrases of one channel may take; `u64::MAX` for no bound.
     pub memory_limit: u64,
 }
 

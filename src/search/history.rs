@@ -129,6 +129,7 @@ impl History {
             + self.boundary.capacity() * 4
             + self.trace.memory()
             + self.commits.memory()
+            + self.bias.memory()
     }
 
     /// `stats` with what is held now, of which `memory` bytes count against the limit.
@@ -550,27 +551,58 @@ impl History {
     }
 
     /// The best path to the best token that emits, without its first `from` words, as `BestPath::path_from`
-    /// gives it, and how many of all its words can no longer change. `emitting` gives the places of
-    /// the tokens that emit in the next frame. The work follows the frames since the last call.
+    /// gives it. `emitting` gives the places of the tokens that emit in the next frame. The work follows the
+    /// frames since the last call.
     pub fn partial(
         &self,
         graph: &Graph,
         config: &SearchConfig,
         from: usize,
-        emitting: impl ExactSizeIterator<Item = u32> + Clone,
-    ) -> Result<(Path, usize)> {
-        // A token that does not emit may be the best end, where others give back much; its words will be
-        // no more.
+        emitting: impl Iterator<Item = u32>,
+    ) -> Result<Path> {
+        let end = self.best_emitting(emitting).map(|(token, end)| (token, 0.0, end.held));
+        self.path_to(graph, config, end, from)
+    }
+
+    /// How many of the words of [`History::partial`] can no longer change. The work follows the frames since
+    /// the last call, and the tokens that emit.
+    pub fn stable_words(&self, graph: &Graph, emitting: impl ExactSizeIterator<Item = u32>) -> Result<usize> {
+        match self.last_time() {
+            Some(time) => self.traced.lock().stable.count(&self.links(graph), time, emitting),
+            None => Ok(0),
+        }
+    }
+
+    /// Makes `known`, which holds what the last such call has put there or nothing, the words of
+    /// [`History::partial`]. On an error it stays as it is.
+    pub fn tell_words(&self, graph: &Graph, emitting: impl Iterator<Item = u32>, known: &mut Vec<i32>) -> Result<()> {
+        self.with_partial(graph, emitting, |best| best.tell_words(known))
+    }
+
+    /// Whether those words are others than `known`, which the last [`History::tell_words`] has left, or none.
+    pub fn has_other_words(&self, graph: &Graph, emitting: impl Iterator<Item = u32>, known: &[i32]) -> Result<bool> {
+        self.with_partial(graph, emitting, |best| Ok(best.has_other_words(known)))
+    }
+
+    fn with_partial<T>(
+        &self,
+        graph: &Graph,
+        emitting: impl Iterator<Item = u32>,
+        body: impl FnOnce(&mut BestPath) -> Result<T>,
+    ) -> Result<T> {
+        let best = &mut self.traced.lock().best;
+        if let (Some(time), Some((token, _))) = (self.last_time(), self.best_emitting(emitting)) {
+            best.trace(&self.links(graph), Place { time, token: token as u32 })?;
+        }
+        body(best)
+    }
+
+    /// The best end among tokens that emit. One that does not may be better, where others give back much; its
+    /// words will be no more.
+    fn best_emitting(&self, emitting: impl Iterator<Item = u32>) -> Option<(usize, LastToken)> {
         let last = self.last();
         let end = |last: Time<'_>, at: usize| self.end(last.states[at], last.tokens[at], bias_state(last.bias, at));
-        let ends = emitting.clone().filter_map(|place| Some((place as usize, end(last?, place as usize))));
-        let end = Self::best_of(ends).map(|(token, end)| (token, 0.0, end.held));
-        let path = self.path_to(graph, config, end, from)?;
-        let stable = match self.last_time() {
-            Some(time) => self.traced.lock().stable.count(&self.links(graph), time, emitting)?,
-            None => 0,
-        };
-        Ok((path, stable))
+        Self::best_of(emitting.filter_map(|place| Some((place as usize, end(last?, place as usize)))))
     }
 
     /// The best path to a token of the last time, with the final and bias cost that it ends at, without

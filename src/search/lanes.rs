@@ -35,8 +35,14 @@ pub trait LaneChannel: Send {
     /// The same as a lattice, which begins behind what has been committed.
     fn best_lattice(&self, use_final: bool) -> Result<RawLattice>;
     /// The best path to the best token without its first `from` words, its costs being those of all
-    /// of it, and how many of all its words can no longer change.
-    fn partial(&self, from: usize) -> Result<(Path, usize)>;
+    /// of it.
+    fn partial(&self, from: usize) -> Result<Path>;
+    /// How many of all its words can no longer change.
+    fn stable_words(&self) -> Result<usize>;
+    /// Makes `known`, which holds what the last such call since `begin` has put there or nothing, all its words.
+    fn tell_words(&self, known: &mut Vec<i32>) -> Result<()>;
+    /// Whether its words are others than `known`, which the last [`LaneChannel::tell_words`] has left, or none.
+    fn has_other_words(&self, known: &[i32]) -> Result<bool>;
     /// The raw lattice now.
     fn lattice(&mut self, use_final: bool) -> Result<RawLattice>;
     /// The next piece of the lattice behind time `from`, or from the start, for incremental

@@ -48,6 +48,8 @@ pub struct Phrases {
     /// Bits of the labels that are in any phrase, and by chance of some others: most labels that a search
     /// meets are in none, and are known by one look.
     known: Vec<u64>,
+    /// Bytes held.
+    memory: usize,
 }
 
 impl Phrases {
@@ -83,12 +85,23 @@ impl Phrases {
         phrases.iter().try_for_each(|phrase| made.add(phrase))?;
         made.link()?;
         made.note_labels(labels)?;
+        made.memory = made.nodes.capacity() * size_of::<Node>()
+            + made.arcs.capacity() * size_of::<((u32, i32), u32)>()
+            + made.labels.capacity() * size_of::<Vec<i32>>()
+            + made.labels.iter().map(|labels| labels.capacity() * 4).sum::<usize>()
+            + made.known.capacity() * 8;
         Ok(made)
+    }
+
+    /// Bytes held.
+    pub fn memory(&self) -> usize {
+        self.memory
     }
 
     /// No phrases: one state, which no label leaves.
     pub fn none() -> Phrases {
-        Phrases { nodes: vec![Node::default()], arcs: HashMap::new(), labels: vec![Vec::new()], known: vec![0] }
+        let (nodes, labels) = (vec![Node::default()], vec![Vec::new()]);
+        Phrases { nodes, arcs: HashMap::new(), labels, known: vec![0], memory: 0 }
     }
 
     fn add(&mut self, phrase: &Phrase<'_>) -> Result<()> {
