@@ -206,6 +206,15 @@ pub fn try_reserve<T>(vec: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
     })
 }
 
+/// Puts `value` behind the others, or reports how much memory was asked for.
+pub fn try_push<T>(vec: &mut Vec<T>, value: T, what: &str) -> Result<()> {
+    if vec.len() == vec.capacity() {
+        try_reserve(vec, 1, what)?;
+    }
+    vec.push(value);
+    Ok(())
+}
+
 /// `value` in memory of its own, or the report of how much was asked for.
 pub fn try_box<T>(value: T, what: &str) -> Result<Box<T>> {
     let layout = std::alloc::Layout::new::<T>();

@@ -4,8 +4,9 @@
 mod common;
 #[path = "common/face/mod.rs"]
 mod face;
+#[path = "support/refusing.rs"]
+mod refusing;
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ffi::CString;
 use std::ptr;
@@ -25,78 +26,16 @@ use koshi::search::{CommitConfig, Rows, SearchConfig};
 /// language gives no way to meet their failure.
 const LEAST: usize = 1024;
 
-/// The system's allocator, which refuses one allocation of this thread when told to.
-struct Refusing;
-
-thread_local! {
-    /// How many further large allocations succeed; `None` for all.
-    static LEFT: Cell<Option<usize>> = const { Cell::new(None) };
-    static REFUSED: Cell<bool> = const { Cell::new(false) };
+/// Whether a face copies for the tests, which is not the library's.
+fn exempt() -> bool {
+    face::OWN.try_with(Cell::get).unwrap_or(true)
 }
-
-fn refuses(size: usize) -> bool {
-    if size < LEAST || face::OWN.try_with(Cell::get).unwrap_or(true) {
-        return false;
-    }
-    LEFT.try_with(|left| match left.get() {
-        None => false,
-        Some(0) => {
-            left.set(None);
-            let _ = REFUSED.try_with(|refused| refused.set(true));
-            true
-        }
-        Some(more) => {
-            left.set(Some(more - 1));
-            false
-        }
-    })
-    .unwrap_or(false)
-}
-
-// SAFETY: answers null, as an allocator may, or hands the call on unchanged.
-unsafe impl GlobalAlloc for Refusing {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if refuses(layout.size()) {
-            return std::ptr::null_mut();
-        }
-        // SAFETY: the caller's promise is handed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if refuses(layout.size()) {
-            return std::ptr::null_mut();
-        }
-        // SAFETY: the caller's promise is handed on.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is handed on.
-        unsafe { System.dealloc(block, layout) }
-    }
-
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if size > layout.size() && refuses(size) {
-            return std::ptr::null_mut();
-        }
-        // SAFETY: the caller's promise is handed on.
-        unsafe { System.realloc(block, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Refusing = Refusing;
 
 /// Calls `step` with its first, second, ... large allocation refused until none is; returns how many there
 /// were, and what it gave in the end.
 fn each_refused<T>(what: &str, mut step: impl FnMut() -> Outcome<T>) -> (usize, T) {
     for at in 0.. {
-        REFUSED.with(|refused| refused.set(false));
-        LEFT.with(|left| left.set(Some(at)));
-        let outcome = step();
-        LEFT.with(|left| left.set(None));
-        match (REFUSED.with(Cell::get), outcome) {
+        match refusing::refusing(Some(at), LEAST, &mut step) {
             (false, Ok(made)) => return (at, made),
             (false, Err(fault)) => panic!("{what} fails with all memory it wants: {fault:?}"),
             // One that could do without.
@@ -192,23 +131,23 @@ fn once_an_utterance<F: Face>() {
     let decode = |at: Option<usize>| {
         let decoder = F::decoder(&graph, &config).unwrap();
         let mut channel = F::channel(&decoder).unwrap();
-        REFUSED.set(false);
-        LEFT.set(at);
-        let mut faults = u32::from(F::begin(&mut channel).is_err_and(|fault| refused(&fault)));
-        if faults > 0 {
-            F::begin(&mut channel).unwrap();
-        }
-        let mut frame = 0;
-        while frame < rows.frames {
-            match F::push(&mut channel, rows.part(frame, rows.frames.min(frame + 3))) {
-                Ok(()) => {}
-                Err(fault) => faults += u32::from(refused(&fault)),
+        let (refused_once, faults) = refusing::refusing(at, LEAST, || {
+            let mut faults = u32::from(F::begin(&mut channel).is_err_and(|fault| refused(&fault)));
+            if faults > 0 {
+                F::begin(&mut channel).unwrap();
             }
-            frame = F::num_frames(&channel) as usize;
-        }
-        LEFT.set(None);
-        assert_eq!(faults, u32::from(REFUSED.get()));
-        (REFUSED.get(), face::results::<F>(&mut channel))
+            let mut frame = 0;
+            while frame < rows.frames {
+                match F::push(&mut channel, rows.part(frame, rows.frames.min(frame + 3))) {
+                    Ok(()) => {}
+                    Err(fault) => faults += u32::from(refused(&fault)),
+                }
+                frame = F::num_frames(&channel) as usize;
+            }
+            faults
+        });
+        assert_eq!(faults, u32::from(refused_once));
+        (refused_once, face::results::<F>(&mut channel))
     };
     let (_, expected) = decode(None);
     assert!(expected.lattices[0].num_arcs() > 1_000);

@@ -81,7 +81,7 @@ impl CompactLattice {
         }
         let sorted = |state: u32| {
             let mut arcs: Vec<usize> = self.arc_range(state).collect();
-            arcs.sort_by_key(|&arc| (self.arcs[arc].olabel, twin[self.arcs[arc].next as usize]));
+            arcs.sort_unstable_by_key(|&arc| (self.arcs[arc].olabel, twin[self.arcs[arc].next as usize], arc));
             arcs
         };
         let (a, b) = (sorted(a), sorted(b));

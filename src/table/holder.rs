@@ -3,7 +3,7 @@
 use super::basic::describe_byte;
 use super::input::{Input, is_space};
 use super::output::Output;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, try_push};
 
 /// Reads and writes objects of one type as the entries of a table, or alone in a file.
 pub trait Holder {
@@ -131,7 +131,7 @@ impl<T: Basic> Holder for BasicVectorHolder<T> {
                 // A file may lack its last line end, but there must be a line.
                 None if !values.is_empty() => break,
                 None => return Err(input.text_error("expected a line, found the end of the data")),
-                Some(_) => values.push(T::read(input, false)?),
+                Some(_) => try_push(&mut values, T::read(input, false)?, "list")?,
             }
         }
         Ok(values)
@@ -159,7 +159,7 @@ impl<T: Basic> Holder for BasicVectorVectorHolder<T> {
         let mut lists = Vec::new();
         if input.binary_header()? {
             for _ in 0..read_count(input)? {
-                lists.push(read_counted(input)?);
+                try_push(&mut lists, read_counted(input)?, "list of lists")?;
             }
             return Ok(lists);
         }
@@ -169,14 +169,14 @@ impl<T: Basic> Holder for BasicVectorVectorHolder<T> {
             match input.peek()? {
                 Some(b';') => {
                     input.take(b';');
-                    lists.push(std::mem::take(&mut list));
+                    try_push(&mut lists, std::mem::take(&mut list), "list of lists")?;
                 }
                 end @ (Some(b'\n') | None) if !list.is_empty() => {
                     return Err(input.text_error(format!("expected ';', found {}", describe_byte(end))));
                 }
                 Some(b'\n') => break input.take(b'\n'),
                 None => return Err(input.text_error("expected a line end, found the end of the data")),
-                Some(_) => list.push(T::read(input, false)?),
+                Some(_) => try_push(&mut list, T::read(input, false)?, "list")?,
             }
         }
         Ok(lists)
@@ -210,7 +210,7 @@ fn read_count(input: &mut Input) -> Result<i32> {
 fn read_counted<T: Basic>(input: &mut Input) -> Result<Vec<T>> {
     let mut values = Vec::new();
     for _ in 0..read_count(input)? {
-        values.push(T::read(input, true)?);
+        try_push(&mut values, T::read(input, true)?, "list")?;
     }
     Ok(values)
 }
@@ -259,7 +259,11 @@ impl Holder for TokenVectorHolder {
         let Some(line) = input.read_line()? else {
             return Err(input.text_error("expected a line, found the end of the data"));
         };
-        Ok(line.split_ascii_whitespace().map(str::to_string).collect())
+        let mut words = Vec::new();
+        for word in line.split_ascii_whitespace() {
+            try_push(&mut words, word.to_string(), "list of words")?;
+        }
+        Ok(words)
     }
 
     fn write(output: &mut Output, words: &Vec<String>, _binary: bool) -> Result<()> {

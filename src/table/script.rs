@@ -36,6 +36,8 @@ pub(super) fn read_all(rxfilename: &str, sorted: bool) -> Result<HashMap<String,
             let message = format!("the option s is given, but the key {key} comes after {last}");
             return Err(input.format_error_at(start, message));
         }
+        let asked = 2 * (names.len() * size_of::<(String, String)>()) as u64;
+        names.try_reserve(1).map_err(|_| Error::NoMemory { what: "script".into(), asked })?;
         if names.insert(key.clone(), name).is_some() {
             return Err(input.format_error_at(start, format!("the key {key} is given twice")));
         }

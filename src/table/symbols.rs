@@ -3,7 +3,9 @@
 use std::ffi::CStr;
 
 use super::input::Input;
-use crate::error::{Error, Result, try_reserve};
+use crate::error::{Error, Result, try_copy, try_push, try_reserve};
+
+const WHAT: &str = "symbol table";
 
 /// First four bytes of OpenFst's binary symbol tables.
 const MAGIC: i32 = 2125658996;
@@ -56,7 +58,8 @@ impl SymbolTable {
                 (None, ..) => continue,
                 (Some(name), Some(id), None) => match parse_id(id) {
                     Some(id) => {
-                        entries.push(Entry { id, name: name.to_vec(), offset, line });
+                        let name = try_copy(name, WHAT)?;
+                        try_push(&mut entries, Entry { id, name, offset, line }, WHAT)?;
                         continue;
                     }
                     None => format!("\"{}\" is not an id", id.escape_ascii()),
@@ -72,10 +75,7 @@ impl SymbolTable {
     pub fn read_binary(input: &mut Input) -> Result<Self> {
         let mut entries = Vec::new();
         for_each_binary(input, |input, offset, name, id| match i32::try_from(id) {
-            Ok(id) if id >= 0 => {
-                entries.push(Entry { id, name, offset, line: 0 });
-                Ok(())
-            }
+            Ok(id) if id >= 0 => try_push(&mut entries, Entry { id, name, offset, line: 0 }, WHAT),
             _ => Err(input.format_error_at(offset, format!("the symbol has the id {id}"))),
         })?;
         Self::build(input, entries)
@@ -87,14 +87,15 @@ impl SymbolTable {
     }
 
     fn build(input: &Input, mut entries: Vec<Entry>) -> Result<Self> {
-        entries.sort_by_key(|entry| entry.id);
+        // In place: a stable sort would take memory that may not be there.
+        entries.sort_unstable_by_key(|entry| (entry.id, entry.offset));
         if let Some(pair) = entries.windows(2).find(|pair| pair[0].id == pair[1].id) {
             return Err(twice(input, pair[0].offset.max(pair[1].offset), pair, &format!("the id {}", pair[0].id)));
         }
         let mut by_name = Vec::new();
-        try_reserve(&mut by_name, entries.len(), "symbol table")?;
+        try_reserve(&mut by_name, entries.len(), WHAT)?;
         by_name.extend(0..entries.len() as u32);
-        by_name.sort_by_key(|&at| &entries[at as usize].name);
+        by_name.sort_unstable_by_key(|&at| (&entries[at as usize].name, at));
         for pair in by_name.windows(2) {
             let pair = [&entries[pair[0] as usize], &entries[pair[1] as usize]];
             if pair[0].name == pair[1].name {
@@ -103,11 +104,13 @@ impl SymbolTable {
             }
         }
         let mut table = SymbolTable { bytes: Vec::new(), starts: Vec::new(), ids: Vec::new(), by_name };
+        try_reserve(&mut table.starts, entries.len() + 1, WHAT)?;
+        try_reserve(&mut table.ids, entries.len(), WHAT)?;
         for entry in &entries {
             if entry.name.contains(&0) {
                 return Err(input.format_error_at(entry.offset, "a symbol has a zero byte in it"));
             }
-            try_reserve(&mut table.bytes, entry.name.len() + 1, "symbol table")?;
+            try_reserve(&mut table.bytes, entry.name.len() + 1, WHAT)?;
             table.starts.push(table.bytes.len());
             table.bytes.extend_from_slice(&entry.name);
             table.bytes.push(0);

@@ -3,7 +3,9 @@
 use super::basic::printable;
 use super::input::Input;
 use super::output::Output;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, try_push, try_reserve};
+
+const WHAT: &str = "topology";
 
 /// Pdf-class of a state that emits nothing.
 const NO_PDF: i32 = -1;
@@ -181,21 +183,23 @@ fn read_binary(input: &mut Input) -> Result<Topology> {
     for _ in 0..count {
         let mut entry = Vec::new();
         for _ in 0..read_count(input, true, "states")? {
-            entry.push(read_state(input, with_self_loop_classes)?);
+            try_push(&mut entry, read_state(input, with_self_loop_classes)?, WHAT)?;
         }
-        entries.push(entry);
+        try_push(&mut entries, entry, WHAT)?;
     }
     input.expect_token(true, "</Topology>")?;
     if !phones.is_sorted_by(|a, b| a < b) || phones.first().is_some_and(|&phone| phone <= 0) {
         return Err(input.format_error_at(at_phones, "the phones are not positive and in ascending order"));
     }
-    let entry_of = entries_of(&phones, &table, entries.len()).map_err(|why| input.format_error_at(at_table, why))?;
+    let mut entry_of = Vec::new();
+    try_reserve(&mut entry_of, phones.len(), WHAT)?;
+    entries_of(&phones, &table, entries.len(), &mut entry_of).map_err(|why| input.format_error_at(at_table, why))?;
     Ok(Topology { phones, entry_of, entries, table_length: table.len(), with_self_loop_classes })
 }
 
-/// The entries of the phones, from a table with a place for every phone up to the last, -1 in those that do not exist.
-fn entries_of(phones: &[i32], table: &[i32], num_entries: usize) -> Result<Vec<u32>, String> {
-    let mut entry_of = Vec::with_capacity(phones.len());
+/// The entries of the phones into `entry_of`, which has room for them, from a table with a place for every phone up to the
+/// last, -1 in those that do not exist.
+fn entries_of(phones: &[i32], table: &[i32], num_entries: usize, entry_of: &mut Vec<u32>) -> Result<(), String> {
     for &phone in phones {
         match usize::try_from(phone).ok().and_then(|at| table.get(at)) {
             Some(&entry) if usize::try_from(entry).is_ok_and(|entry| entry < num_entries) => {
@@ -207,7 +211,7 @@ fn entries_of(phones: &[i32], table: &[i32], num_entries: usize) -> Result<Vec<u
     if table.iter().filter(|entry| **entry != -1).count() != phones.len() {
         return Err("there are topology entries for phones that are not listed".to_string());
     }
-    Ok(entry_of)
+    Ok(())
 }
 
 fn read_state(input: &mut Input, with_self_loop_class: bool) -> Result<State> {
@@ -215,7 +219,7 @@ fn read_state(input: &mut Input, with_self_loop_class: bool) -> Result<State> {
     let self_loop_class = if with_self_loop_class { input.read_i32(true)? } else { forward_class };
     let mut transitions = Vec::new();
     for _ in 0..read_count(input, true, "transitions")? {
-        transitions.push((input.read_i32(true)?, input.read_f32(true)?));
+        try_push(&mut transitions, (input.read_i32(true)?, input.read_f32(true)?), WHAT)?;
     }
     Ok(State { forward_class, self_loop_class, transitions })
 }
@@ -239,18 +243,22 @@ fn read_text(input: &mut Input) -> Result<Topology> {
                 break;
             }
             match word.parse() {
-                Ok(phone @ 1..) => of_phones.push((phone, entries.len() as u32)),
+                Ok(phone @ 1..) => try_push(&mut of_phones, (phone, entries.len() as u32), WHAT)?,
                 _ => return Err(unexpected(input, start, "a phone or </ForPhones>", &word)),
             }
         }
-        entries.push(read_text_entry(input, &mut with_self_loop_classes)?);
+        try_push(&mut entries, read_text_entry(input, &mut with_self_loop_classes)?, WHAT)?;
     }
     of_phones.sort_unstable();
     if let Some(pair) = of_phones.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         return Err(input.text_error(format!("phone {} stands in the topology twice", pair[0].0)));
     }
-    let (phones, entry_of): (Vec<i32>, Vec<u32>) = of_phones.into_iter().unzip();
-    let table_length = phones.last().map_or(0, |&last| last as usize + 1);
+    let (mut phones, mut entry_of) = (Vec::new(), Vec::new());
+    try_reserve(&mut phones, of_phones.len(), WHAT)?;
+    try_reserve(&mut entry_of, of_phones.len(), WHAT)?;
+    phones.extend(of_phones.iter().map(|pair| pair.0));
+    entry_of.extend(of_phones.iter().map(|pair| pair.1));
+    let table_length = phones.last().map_or(0, |&last: &i32| last as usize + 1);
     Ok(Topology { phones, entry_of, entries, table_length, with_self_loop_classes })
 }
 
@@ -267,7 +275,7 @@ fn read_text_entry(input: &mut Input, with_self_loop_classes: &mut bool) -> Resu
         if usize::try_from(number).ok() != Some(entry.len()) {
             return Err(input.text_error(format!("expected state {}, found {number}", entry.len())));
         }
-        entry.push(read_text_state(input, with_self_loop_classes)?);
+        try_push(&mut entry, read_text_state(input, with_self_loop_classes)?, WHAT)?;
     }
 }
 
@@ -291,7 +299,7 @@ fn read_text_state(input: &mut Input, with_self_loop_classes: &mut bool) -> Resu
                 state.self_loop_class = input.read_i32(false)?;
             }
             "<Transition>" => {
-                state.transitions.push((input.read_i32(false)?, input.read_f32(false)?));
+                try_push(&mut state.transitions, (input.read_i32(false)?, input.read_f32(false)?), WHAT)?;
             }
             other => return Err(unexpected(input, start, "<PdfClass>, <Transition> or </State>", other)),
         }

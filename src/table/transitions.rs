@@ -5,7 +5,7 @@ use super::input::Input;
 use super::output::Output;
 use super::topology::{Topology, read_count};
 use super::vector::{read_vector, write_vector};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, try_push, try_reserve};
 
 /// The transition model of an acoustic model.
 ///
@@ -141,7 +141,7 @@ impl Transitions {
         }
         input.expect_token(binary, "</LogProbs>")?;
         input.expect_token(binary, "</TransitionModel>")?;
-        let ids = number_ids(&topology, &tuples);
+        let ids = number_ids(&topology, &tuples, num_ids as usize)?;
         let num_pdfs = tuples.iter().map(|t| t.forward_pdf.max(t.self_loop_pdf) as u32 + 1).max().unwrap_or(0);
         Ok(Transitions { topology, tuples, with_self_loop_pdfs, log_probs, ids, num_pdfs })
     }
@@ -196,7 +196,7 @@ fn read_tuples(input: &mut Input, binary: bool) -> Result<(Vec<Tuple>, bool)> {
             let message = format!("a transition-state has the pdfs {forward_pdf} and {self_loop_pdf}");
             return Err(input.format_error_at(start, message));
         }
-        tuples.push(Tuple { phone, hmm_state, forward_pdf, self_loop_pdf });
+        try_push(&mut tuples, Tuple { phone, hmm_state, forward_pdf, self_loop_pdf }, "transition-states")?;
     }
     input.expect_token(binary, close)?;
     Ok((tuples, with_self_loop_pdfs))
@@ -230,8 +230,9 @@ fn count_ids(topology: &Topology, tuples: &[Tuple]) -> Result<u64, String> {
     }
 }
 
-fn number_ids(topology: &Topology, tuples: &[Tuple]) -> Vec<Id> {
+fn number_ids(topology: &Topology, tuples: &[Tuple], count: usize) -> Result<Vec<Id>> {
     let mut ids = Vec::new();
+    try_reserve(&mut ids, count, "transition-ids")?;
     for (number, tuple) in tuples.iter().enumerate() {
         for (next, is_final) in transitions_of(topology, tuple).into_iter().flatten() {
             let is_self_loop = next == tuple.hmm_state;
@@ -239,7 +240,7 @@ fn number_ids(topology: &Topology, tuples: &[Tuple]) -> Vec<Id> {
             ids.push(Id { pdf: pdf as u32, transition_state: number as u32, is_self_loop, is_final });
         }
     }
-    ids
+    Ok(ids)
 }
 
 /// The transition model as the object at the beginning of a file.

@@ -58,7 +58,8 @@ impl Arcs {
         let end = u32::try_from(self.arcs.len());
         let end = end.map_err(|_| Error::Limit("a grammar has more than 2^32 - 1 arcs".to_string()))?;
         if let Some(arcs) = self.arcs.get_mut(self.offsets.last().copied().unwrap_or(0) as usize..) {
-            arcs.sort_by_key(|arc| arc.word);
+            // In place: a stable sort would take memory that may not be there.
+            arcs.sort_unstable_by(|a, b| (a.word, a.next).cmp(&(b.word, b.next)).then(a.cost.total_cmp(&b.cost)));
         }
         try_reserve(&mut self.offsets, 1, WHAT)?;
         self.offsets.push(end);

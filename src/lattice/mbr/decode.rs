@@ -89,7 +89,7 @@ fn add_bins(words: &mut Words, shares: &[Vec<Share>]) -> Result<()> {
             Alternative { label: share.word, start, frames: end - start, posterior }
         }));
         let alternatives = &mut words.alternatives[first..];
-        alternatives.sort_by(|a, b| b.posterior.total_cmp(&a.posterior).then(b.label.cmp(&a.label)));
+        alternatives.sort_unstable_by(|a, b| b.posterior.total_cmp(&a.posterior).then(b.label.cmp(&a.label)));
         alternatives.iter_mut().for_each(|each| each.posterior = each.posterior.clamp(0.0, 1.0));
         let (start, end) = bin.iter().fold((0.0, 0.0), |(start, end), share| (start + share.start, end + share.end));
         times.push((start as f32, end as f32));

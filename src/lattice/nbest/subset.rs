@@ -123,7 +123,11 @@ impl<'a> Subsets<'a> {
                 steps.push((arc.olabel, Element { state: arc.next, cost: cost + step, sum: sum + step }));
             }
         }
-        steps.sort_by_key(|&(word, element)| (word, element.state));
+        // In place: a stable sort would take memory that may not be there.
+        steps.sort_unstable_by(|(word, a), (other, b)| {
+            let costs = || a.cost.total_cmp(&b.cost).then(a.sum.total_cmp(&b.sum));
+            (word, a.state).cmp(&(other, b.state)).then_with(costs)
+        });
         Ok((ends, grouped(&steps)?))
     }
 
