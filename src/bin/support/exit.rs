@@ -33,7 +33,6 @@ pub fn run(program: &'static str, command: impl FnOnce() -> Result<(), Failure>)
     end_signals_with_status_1();
     keep_closed_what_came_closed();
     messages::start(program);
-    koshi::table::set_allow_commands(true);
     match std::panic::catch_unwind(AssertUnwindSafe(command)) {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(failure)) => {
@@ -72,6 +71,9 @@ fn end_signals_with_status_1() {
             libc::signal(signal, handler as *const () as libc::sighandler_t);
         }
     }
+    // A file that has reached the greatest size that a process may write fails its write, as a full disk does.
+    // SAFETY: ignoring a signal has no other effect.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
 #[cfg(not(unix))]

@@ -55,7 +55,16 @@ pub struct Options<'a> {
 struct Standard {
     verbose: i32,
     print_args: bool,
+    allow_commands: bool,
 }
+
+impl Default for Standard {
+    fn default() -> Standard {
+        Standard { verbose: 0, print_args: true, allow_commands: true }
+    }
+}
+
+const STANDARD: &[&str] = &["allow-commands", "config", "help", "print-args", "verbose"];
 
 impl<'a> Options<'a> {
     /// No options but the standard ones; `usage` says what the command does and takes.
@@ -110,9 +119,10 @@ impl<'a> Options<'a> {
             words.push(word);
         }
         let program = if words.is_empty() { String::new() } else { words.remove(0) };
-        let mut standard = Standard { verbose: 0, print_args: true };
+        let mut standard = Standard::default();
         let parsed = self.read_words(&words, &mut standard);
         messages::set_verbose(standard.verbose);
+        koshi::table::set_allow_commands(standard.allow_commands);
         match parsed.map_err(Failure::Usage)? {
             Parsed::Help(text) => {
                 messages::print(&text);
@@ -140,7 +150,9 @@ impl<'a> Options<'a> {
 
     fn read_words(mut self, words: &[String], standard: &'a mut Standard) -> Result<Parsed, String> {
         self.entries.sort_by_key(|entry| entry.name);
-        let Standard { verbose, print_args } = standard;
+        let Standard { verbose, print_args, allow_commands } = standard;
+        let doc = "Whether names of tables and files may be commands, as in \"ark:gunzip -c a.gz |\"";
+        self.flag("allow-commands", allow_commands, doc);
         self.add("config", "File with options to read, may be repeated (string)".to_string(), Target::Config);
         self.add("help", "Print this text (bool)".to_string(), Target::Help);
         self.flag("print-args", print_args, "Print the command line to standard error");
@@ -209,7 +221,7 @@ impl<'a> Options<'a> {
 
     fn help(&self) -> String {
         let mut text = format!("\n{}\n", self.usage);
-        let is_standard = |entry: &Entry| ["config", "help", "print-args", "verbose"].contains(&entry.name);
+        let is_standard = |entry: &Entry| STANDARD.contains(&entry.name);
         let is_ignored = |entry: &Entry| matches!(entry.target, Target::Ignored(_));
         self.section(&mut text, "Options:", |entry| !is_standard(entry) && !is_ignored(entry));
         self.section(&mut text, "Accepted, without effect:", is_ignored);
@@ -322,7 +334,7 @@ mod tests {
     fn read(words: &[&str]) -> Result<Found, String> {
         let words: Vec<String> = words.iter().map(|word| word.to_string()).collect();
         let mut found = Found::default();
-        let mut standard = Standard { verbose: 0, print_args: true };
+        let mut standard = Standard::default();
         let mut options = Options::new("Usage: x");
         options.flag("yes-no", &mut found.yes, "Whether.");
         options.int("count", &mut found.count, "How many.");
