@@ -17,8 +17,8 @@ macro_rules! programs {
 }
 
 programs! {
-    abi bias callbacks cases chain config determinize endpoints errors examples header_only lifecycle log paths prompts raii
-    reproducible submit threads transducer words
+    abi bias busy callbacks cases chain config determinize endpoints errors examples header_only lifecycle log paths
+    prompts raii reproducible submit threads transducer words
 }
 
 #[test]
