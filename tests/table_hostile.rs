@@ -1,11 +1,10 @@
 //! Broken and lying files: every reader answers with an error or a value, and never asks for much more memory than the
 //! file has bytes. The tests run each case in the thread that counts its memory.
 
+#[path = "support/noting.rs"]
+mod noting;
 #[path = "support/shared.rs"]
 mod shared;
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 
 use koshi::egs::{DiscriminativeNnetExampleHolder, NnetExampleHolder};
 use koshi::error::{Error, Result};
@@ -14,47 +13,6 @@ use koshi::table::{
     Matrix, MatrixHolder, Method, Output, SequentialReader, SymbolTable, TokenHolder, TokenVectorHolder,
     TransitionsHolder, VectorHolder,
 };
-
-/// Counts what each thread holds.
-struct Counting;
-
-thread_local! {
-    static HELD: Cell<isize> = const { Cell::new(0) };
-    static PEAK: Cell<isize> = const { Cell::new(0) };
-}
-
-fn count(change: isize) {
-    // A thread that is ending has no counters any more.
-    let _ = HELD.try_with(|held| {
-        held.set(held.get() + change);
-        let _ = PEAK.try_with(|peak| peak.set(peak.get().max(held.get())));
-    });
-}
-
-// SAFETY: every call goes on to the system's allocator unchanged; counting touches no memory that it manages.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
-
-/// Greatest memory that `run` held at one time, beyond what was held before.
-fn peak_of(run: impl FnOnce()) -> usize {
-    let before = HELD.get();
-    PEAK.set(before);
-    run();
-    (PEAK.get() - before).max(0) as usize
-}
 
 /// A file and a function that reads it to its end.
 struct Sample {
@@ -172,7 +130,7 @@ fn examples() -> Vec<Sample> {
 fn check(sample: &Sample, bytes: &[u8]) -> Result<()> {
     let input = Input::from_bytes("hostile", bytes);
     let mut result = Ok(());
-    let peak = peak_of(|| result = (sample.read)(input));
+    let peak = noting::peak_of(|| result = (sample.read)(input));
     // The most that a byte of any format stands for is an empty list, in a list that has doubled just now.
     let most = 100 * bytes.len() + 20_000;
     assert!(peak <= most, "{}: {} bytes took {peak}: {}", sample.name, bytes.len(), bytes.escape_ascii());

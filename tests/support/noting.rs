@@ -10,6 +10,7 @@ thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
     static LARGEST: Cell<usize> = const { Cell::new(0) };
     static HELD: Cell<i64> = const { Cell::new(0) };
+    static PEAK: Cell<i64> = const { Cell::new(0) };
 }
 
 /// How often this thread has asked for memory.
@@ -29,10 +30,19 @@ pub fn largest_of(run: impl FnOnce()) -> usize {
     LARGEST.get()
 }
 
+/// Most bytes that this thread held at one time while `run` ran, beyond what it held before.
+pub fn peak_of(run: impl FnOnce()) -> usize {
+    let before = HELD.get();
+    PEAK.set(before);
+    run();
+    (PEAK.get() - before).max(0) as usize
+}
+
 fn note(size: usize, before: usize) {
     COUNT.set(COUNT.get() + 1);
     LARGEST.set(LARGEST.get().max(size));
     HELD.set(HELD.get() + size as i64 - before as i64);
+    PEAK.set(PEAK.get().max(HELD.get()));
 }
 
 // SAFETY: hands every call on to the system's allocator unchanged.
