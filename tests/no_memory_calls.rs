@@ -94,8 +94,8 @@ fn model() -> String {
     (1..=COUNT).for_each(|phone| write!(text, "{phone} ").unwrap());
     text += "</ForPhones>\n<State> 0 <PdfClass> 0 <Transition> 0 0.5 <Transition> 1 0.5 </State>\n<State> 1 </State>\n\
         </TopologyEntry>\n</Topology>\n";
-    write!(text, "<Triples> {COUNT}\n").unwrap();
-    (1..=COUNT).for_each(|phone| write!(text, "{phone} 0 {}\n", phone - 1).unwrap());
+    writeln!(text, "<Triples> {COUNT}").unwrap();
+    (1..=COUNT).for_each(|phone| writeln!(text, "{phone} 0 {}", phone - 1).unwrap());
     text += "</Triples>\n<LogProbs>\n [ 0";
     (0..2 * COUNT).for_each(|_| text += " -0.7");
     text + " ]\n</LogProbs>\n</TransitionModel>\n"
@@ -109,8 +109,8 @@ fn symbols() -> String {
 fn lattice() -> String {
     let mut text = String::from("\n");
     for word in 1..400 {
-        write!(text, "{}\t{word}\t{word}\t0.5,1,{}_{}\n", word - 1, 2 * word, 2 * word - 1).unwrap();
-        write!(text, "{}\t{word}\t{}\t1.5,1,{}_{}\n", word - 1, word + 1, 2 * word + 2, 2 * word + 1).unwrap();
+        writeln!(text, "{}\t{word}\t{word}\t0.5,1,{}_{}", word - 1, 2 * word, 2 * word - 1).unwrap();
+        writeln!(text, "{}\t{word}\t{}\t1.5,1,{}_{}", word - 1, word + 1, 2 * word + 2, 2 * word + 1).unwrap();
     }
     text + "399\t0,0,\n\n"
 }
@@ -118,8 +118,8 @@ fn lattice() -> String {
 fn raw_lattice() -> String {
     let mut text = String::from("\n");
     for word in 1..400 {
-        write!(text, "{}\t{word}\t{}\t{word}\t0.5,1\n", word - 1, 2 * word).unwrap();
-        write!(text, "{}\t{word}\t{}\t{}\t1.5,1\n", word - 1, 2 * word + 2, word + 1).unwrap();
+        writeln!(text, "{}\t{word}\t{}\t{word}\t0.5,1", word - 1, 2 * word).unwrap();
+        writeln!(text, "{}\t{word}\t{}\t{}\t1.5,1", word - 1, 2 * word + 2, word + 1).unwrap();
     }
     text + "399\n\n"
 }
@@ -127,9 +127,9 @@ fn raw_lattice() -> String {
 fn arpa() -> String {
     let mut text =
         format!("\\data\\\nngram 1={}\nngram 2={}\n\n\\1-grams:\n-1 <s> -0.5\n-1 </s>\n", COUNT + 1, COUNT - 2);
-    (1..COUNT).for_each(|word| write!(text, "-1 {word} -0.5\n").unwrap());
+    (1..COUNT).for_each(|word| writeln!(text, "-1 {word} -0.5").unwrap());
     text += "\n\\2-grams:\n";
-    (1..COUNT - 1).for_each(|word| write!(text, "-0.5 {word} {}\n", word + 1).unwrap());
+    (1..COUNT - 1).for_each(|word| writeln!(text, "-0.5 {word} {}", word + 1).unwrap());
     text + "\n\\end\\\n"
 }
 
@@ -371,7 +371,7 @@ fn chain() {
     let frames = 300;
     let mut text =
         format!("<Supervision> <Weight> 1 <NumSequences> 1 <FramesPerSeq> {frames} <LabelDim> 2 <End2End> F \n");
-    (0..frames).for_each(|at| write!(text, "{at} {} 1 1\n{at} {} 2 2\n", at + 1, at + 1).unwrap());
+    (0..frames).for_each(|at| writeln!(text, "{at} {} 1 1\n{at} {} 2 2", at + 1, at + 1).unwrap());
     write!(text, "{frames}\n\n</Supervision> ").unwrap();
     let said = take(2, "supervision", &text, koshi_supervision_from_memory, koshi_supervision_free);
     // SAFETY: handles, arrays and places of this test.
