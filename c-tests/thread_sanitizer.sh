@@ -1,7 +1,6 @@
 #!/bin/sh
-# Runs the C programs that use threads under ThreadSanitizer. Needs a nightly toolchain, since the
-# library itself must be built with -Zsanitizer=thread; the standard library stays as it is, so what
-# only its locks order (rayon's sleeping workers, the start and end of Rust threads) is left out of the
+# Runs the C programs that use threads under ThreadSanitizer. The library itself is built with -Zsanitizer=thread, which a
+# stable compiler does if told to (RUSTC_BOOTSTRAP); the standard library stays as it is, so what only its locks order (rayon's sleeping workers, the start and end of Rust threads) is left out of the
 # reports by thread_sanitizer.supp. Threads of the C programs are seen in full.
 #
 #   c-tests/thread_sanitizer.sh [PROGRAM ...]
@@ -9,11 +8,11 @@ set -eu
 cd "$(dirname "$0")/.."
 target=x86_64-unknown-linux-gnu
 out=${CARGO_TARGET_DIR:-target}/thread-sanitizer
-RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer" \
-    cargo +nightly build --lib --target "$target" --target-dir "$out"
-runtime=$(echo "$(rustc +nightly --print sysroot)/lib/rustlib/$target/lib/"*_rt.tsan.a)
+RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer" \
+    cargo build --lib --target "$target" --target-dir "$out"
+runtime=$(echo "$(rustc --print sysroot)/lib/rustlib/$target/lib/"*_rt.tsan.a)
 failed=0
-for program in "${@:-threads submit callbacks log reproducible examples}"; do
+for program in "${@:-threads submit callbacks endpoints bias log reproducible examples}"; do
     for name in $program; do
         ${CC:-cc} -std=c99 -D_POSIX_C_SOURCE=200809L -O1 -g -fsanitize=thread -Iinclude -c "c-tests/$name.c" -o "$out/$name.o"
         ${CXX:-c++} "$out/$name.o" -o "$out/$name" "$out/$target/debug/libkoshi.a" \

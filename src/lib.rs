@@ -19,6 +19,7 @@ pub mod lattice;
 pub mod quiet;
 pub mod random;
 pub mod search;
+mod sync;
 pub mod table;
 pub mod transducer;
 pub mod version;

@@ -1,4 +1,4 @@
 //! The lock and the signal of the repository, by one name: `tests/egs_repository_model.rs` puts others in their place,
 //! under which every order of its threads can be tried.
 
-pub use std::sync::{Condvar, Mutex, MutexGuard};
+pub use crate::sync::{Condvar, Mutex, MutexGuard};
