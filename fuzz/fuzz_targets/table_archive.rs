@@ -1,33 +1,8 @@
-//! Bytes taken for an archive of each type: an error, or entries that are found again by their keys.
-
 #![no_main]
 
-use koshi::table::{
-    BasicHolder, BasicVectorVectorHolder, Holder, Input, Int32VectorHolder, MatrixHolder, Output, SequentialReader,
-    TokenHolder, TokenVectorHolder,
-};
-use libfuzzer_sys::fuzz_target;
+#[path = "../bodies/mod.rs"]
+mod bodies;
 
-fn check<H: Holder>(bytes: &[u8]) {
-    let mut reader = SequentialReader::<H>::from_archive(Input::from_bytes("fuzz", bytes));
-    while let Ok(Some((key, value))) = reader.next() {
-        let mut output = Output::memory();
-        // Keys and words with control characters are read but not written.
-        if output.write_token(&key).and_then(|()| H::write(&mut output, &value, true)).is_ok() {
-            let copy = output.into_bytes();
-            let mut again = SequentialReader::<H>::from_archive(Input::from_bytes("copy", copy));
-            assert_eq!(again.next().expect("own bytes are read").map(|(key, _)| key), Some(key));
-        }
-    }
-}
-
-fuzz_target!(|bytes: &[u8]| {
-    check::<MatrixHolder>(bytes);
-    check::<BasicHolder<i32>>(bytes);
-    check::<BasicHolder<f32>>(bytes);
-    check::<BasicHolder<bool>>(bytes);
-    check::<Int32VectorHolder>(bytes);
-    check::<BasicVectorVectorHolder<i32>>(bytes);
-    check::<TokenHolder>(bytes);
-    check::<TokenVectorHolder>(bytes);
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    bodies::table_archive::run(bytes);
 });

@@ -1,23 +1,8 @@
-//! Bytes taken for a symbol table: an error, or a table in which every symbol leads to its id and back.
-
 #![no_main]
 
-use koshi::table::{Input, SymbolTable};
-use libfuzzer_sys::fuzz_target;
+#[path = "../bodies/mod.rs"]
+mod bodies;
 
-fuzz_target!(|bytes: &[u8]| {
-    let mut input = Input::from_bytes("fuzz", bytes);
-    let read = SymbolTable::read_binary(&mut input);
-    let end = input.offset();
-    if read.is_ok() {
-        let mut input = Input::from_bytes("fuzz", bytes);
-        SymbolTable::skip_binary(&mut input).expect("what is read can be skipped");
-        assert_eq!(input.offset(), end);
-    }
-    let Ok(table) = SymbolTable::read(&mut Input::from_bytes("fuzz", bytes)) else { return };
-    assert_eq!(table.iter().len(), table.size());
-    for (id, name) in table.iter() {
-        assert_eq!((table.find(name), table.name(id)), (Some(id), Some(name)));
-        assert_eq!(table.name_c(id).map(|name| name.to_bytes()), Some(name));
-    }
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    bodies::table_symbols::run(bytes);
 });

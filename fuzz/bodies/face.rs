@@ -1,0 +1,120 @@
+//! The C face as all bodies call it: every answer is held to what the header says of any call.
+
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::OnceLock;
+
+use koshi::ffi::*;
+use koshi::graph::{GraphArc, VecSource};
+use koshi::table::Output;
+
+/// Columns of the rows; the graph reads 3 of them.
+pub const DIM: usize = 4;
+/// Rows to choose from: good ones, then one of NaN, one of +inf, one without any arc.
+pub const GOOD_ROWS: usize = 12;
+
+/// Statuses of the header.
+const DOCUMENTED: [koshi_status; 23] = [
+    0, 1, -101, -102, -103, -104, -105, -106, -201, -202, -203, -204, -301, -302, -303, -401, -402, -403, -501, -502,
+    -601, -602, -701,
+];
+
+/// The answer of a call. One with an error object has it exactly on failure, and of the same status.
+#[track_caller]
+pub fn status(function: impl FnOnce(*mut *mut koshi_error) -> koshi_status) -> koshi_status {
+    let mut err: *mut koshi_error = ptr::null_mut();
+    let status = function(&mut err);
+    assert!(DOCUMENTED.contains(&status), "status {status}");
+    assert_eq!(err.is_null(), status >= 0, "status {status}");
+    if !err.is_null() {
+        // SAFETY: the object of a failed call; its text lives until it is freed.
+        unsafe {
+            assert_eq!(koshi_error_status(err), status);
+            assert!(!CStr::from_ptr(koshi_error_message(err)).to_str().expect("UTF-8").is_empty());
+            assert_eq!(koshi_error_free(err), 0);
+        }
+    }
+    status
+}
+
+/// The same, of a call that may be asked anything but is no fault of the library.
+#[track_caller]
+pub fn call(function: impl FnOnce(*mut *mut koshi_error) -> koshi_status) -> koshi_status {
+    let status = status(function);
+    assert_ne!(status, koshi_status_code::KOSHI_E_INTERNAL as koshi_status);
+    status
+}
+
+/// A call that makes something: there exactly if it says so.
+#[track_caller]
+pub fn make<T>(function: impl FnOnce(*mut *mut T, *mut *mut koshi_error) -> koshi_status) -> Option<*mut T> {
+    let mut made: *mut T = ptr::null_mut();
+    let status = call(|err| function(&mut made, err));
+    assert_eq!(made.is_null(), status < 0, "status {status}");
+    (!made.is_null()).then_some(made)
+}
+
+/// Frees what lives.
+#[track_caller]
+pub fn free<T>(free: unsafe extern "C" fn(*mut T) -> koshi_status, handle: *mut T) {
+    // SAFETY: handles may be anything.
+    assert_eq!(unsafe { free(handle) }, 0);
+}
+
+/// Frees what a call made, if it did.
+#[track_caller]
+pub fn free_made<T>(function: unsafe extern "C" fn(*mut T) -> koshi_status, made: Option<*mut T>) {
+    free(function, made.unwrap_or(ptr::null_mut()));
+}
+
+/// Epsilon arcs, ties and costs below 0.
+pub fn tangle() -> VecSource {
+    let arc = |ilabel, olabel, weight, next| GraphArc { ilabel, olabel, weight, next };
+    let states = vec![
+        (f32::INFINITY, vec![arc(1, 1, 0.5, 0), arc(0, 2, 0.25, 2), arc(2, 3, 0.5, 1), arc(3, 0, 0.5, 3)]),
+        (0.5, vec![arc(2, 4, 0.25, 1), arc(0, 5, -0.25, 3), arc(3, 1, 0.0, 0)]),
+        (f32::INFINITY, vec![arc(3, 2, 0.5, 1), arc(0, 0, 0.5, 1), arc(1, 6, 0.75, 2)]),
+        (0.0, vec![arc(1, 1, 0.25, 0), arc(2, 2, 0.25, 2), arc(3, 3, 0.5, 3)]),
+    ];
+    VecSource { start: Some(0), states }
+}
+
+/// The graph of all calls.
+pub fn graph() -> *mut koshi_graph {
+    static GRAPH: OnceLock<usize> = OnceLock::new();
+    let made = GRAPH.get_or_init(|| {
+        let mut output = Output::memory();
+        tangle().write(&mut output, true).expect("writing to memory");
+        let bytes = output.into_bytes();
+        // SAFETY: an array with its length, a place for the result.
+        let made =
+            make(|out, err| unsafe { koshi_graph_from_memory(bytes.as_ptr(), bytes.len(), ptr::null(), out, err) });
+        made.expect("a good graph") as usize
+    });
+    *made as *mut koshi_graph
+}
+
+/// Few threads and lanes, on the CPU.
+pub fn config() -> koshi_decoder_config {
+    let mut config = MaybeUninit::<koshi_decoder_config>::zeroed();
+    let size = size_of::<koshi_decoder_config>();
+    // SAFETY: room for the struct, which is plain numbers.
+    let mut config = unsafe {
+        assert_eq!(call(|err| koshi_decoder_config_init(config.as_mut_ptr(), size, err)), 0);
+        config.assume_init()
+    };
+    config.backend = koshi_backend::KOSHI_BACKEND_CPU as i32;
+    (config.num_lanes, config.num_threads) = (1, 1);
+    config
+}
+
+/// A row of the pool.
+pub fn row(number: usize) -> [f32; DIM] {
+    match number.checked_sub(GOOD_ROWS) {
+        None => std::array::from_fn(|column| -((number * 7 + column * 5 + number * column) as f32 % 24.0) * 0.25),
+        Some(0) => [-1.0, -1.0, f32::NAN, -1.0],
+        Some(1) => [f32::INFINITY, -1.0, -1.0, -1.0],
+        Some(_) => [f32::NEG_INFINITY, f32::NEG_INFINITY, f32::NEG_INFINITY, 0.0],
+    }
+}

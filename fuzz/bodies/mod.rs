@@ -1,0 +1,20 @@
+//! What the fuzz targets do with their bytes, and `tests/fuzz.rs` too, without a fuzzer. A body that returns found no
+//! fault; one that panics, ends the process or never returns found one. Each says whether it took
+//! the bytes for what they should be.
+#![allow(dead_code)] // each target runs one of them
+
+pub mod align_tables;
+pub mod api_script;
+pub mod arpa;
+pub mod chain_files;
+pub mod config_bytes;
+pub mod egs_read;
+pub mod face;
+pub mod graph_cache;
+pub mod graph_read;
+pub mod lattice_read;
+pub mod table_archive;
+pub mod table_matrix;
+pub mod table_symbols;
+pub mod table_transitions;
+pub mod transducer_json;
