@@ -1485,7 +1485,8 @@ koshi_status koshi_graph_write_cache(const koshi_graph *graph, const char *path,
 
 // Waits until the file that `graph` is mapped from has been checked to its end; at once for other
 // graphs. Nobody needs to call it: koshi_channel_finish and lattices wait for that check, and pushes and
-// partial results fail once it has found a fault. KOSHI_E_FORMAT or KOSHI_E_GRAPH for a damaged file.
+// partial results fail once it has found a fault. KOSHI_E_FORMAT or KOSHI_E_GRAPH for a damaged file; a push
+// before that is found may fail with another status, KOSHI_E_INTERNAL too.
 koshi_status koshi_graph_check(const koshi_graph *graph, koshi_error **err);
 
 // As koshi_graph_read_mapped, from `size` bytes at `data`, which are not needed afterwards.

@@ -291,8 +291,8 @@ fn other_versions_and_machines_are_named() {
     assert!(matches!(with(8, 2).unwrap_err().root(), Error::Unsupported(_)));
     // Only a file by its name can be mapped.
     refused(Graph::from_memory(&cache.bytes(), Columns::Labels), "cache");
-    let inside = format!("{}:8", cache.path.display());
-    assert!(Graph::open(&inside, Columns::Labels).is_err());
+    refused(Graph::open(&format!("{}:0", cache.path.display()), Columns::Labels), "a graph cache can be read from");
+    assert!(Graph::open(&format!("{}:8", cache.path.display()), Columns::Labels).is_err());
 }
 
 #[test]
@@ -321,6 +321,21 @@ fn a_cache_takes_the_place_of_a_file_whole_or_not_at_all() {
     assert!(fs::metadata("/dev/null").is_ok_and(|null| !null.is_file()));
     assert!(matches!(one.write_cache(dir.path().join("none/graph")).unwrap_err(), Error::Io { .. }));
     assert_eq!(names(), ["graph", "link"]);
+}
+
+/// Processes of containers have the same number again and again: what one that was killed has left does not count.
+#[test]
+fn a_file_that_a_killed_process_left_is_in_nobodys_way() {
+    let graph = built(&tangle(), Columns::Labels);
+    let dir = tempfile::tempdir().unwrap();
+    // Names in the form of those under which files are made, for all that this process may take.
+    for count in 0..2000 {
+        fs::write(dir.path().join(format!("graph.{}.{count}.new", std::process::id())), "left").unwrap();
+    }
+    let path = dir.path().join("graph");
+    graph.write_cache(&path).unwrap();
+    assert_equal(&Graph::read(&path, Columns::Labels).unwrap(), &graph);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2001);
 }
 
 /// Run by the next test in a process of its own, where no file may grow over 4,096 bytes.
@@ -397,9 +412,14 @@ fn the_command_describes_checks_and_writes() {
         assert!(bytes > 100);
         assert!(koshi_graph(&["check", graph]).status.success());
     }
+    let piped = koshi_graph(&["info", &format!("cat '{cache}' |")]);
+    assert!(!piped.status.success() && String::from_utf8_lossy(&piped.stderr).contains("from a file of its own only"));
     let mut bytes = fs::read(cache).unwrap();
     bytes[4096] ^= 1;
     fs::write(cache, bytes).unwrap();
+    let stderr = String::from_utf8(koshi_graph(&["check", cache]).stderr).unwrap();
+    assert_eq!(stderr.matches(&format!("{cache}: byte 4096: state blocks are not")).count(), 1, "{stderr}");
+    assert_eq!(stderr.matches(&format!("{cache}: ")).count(), 1, "{stderr}");
     for words in [&["check", cache][..], &["info", cache], &["check", "/nonexistent"], &["check"], &["chew", fst]] {
         let failed = koshi_graph(words);
         assert_eq!(failed.status.code(), Some(1));

@@ -455,6 +455,20 @@ fn what_cannot_be_is_refused() {
     refused(&["--nj", "2", "--beam", "-1"], "decoding has failed");
     refused(&["--nj", "2", "--use-gpu", "perhaps"], "decoding has failed");
     assert!(recipe.calls("score.sh").is_empty());
+    // So does a program that fails before or behind it, even if all bytes have come.
+    recipe.program("bin/lattice-scale", "cat; exit 3");
+    refused(&["--nj", "2", "--post-decode-acwt", "10.0"], "decoding has failed");
+    recipe.program("bin/lattice-scale", FEATURES);
+    recipe.program("bin/gmm-compute-likes", &format!("{COMPUTE}\nexit 3"));
+    refused(&["--nj", "2"], "decoding has failed");
+    recipe.program("bin/gmm-compute-likes", COMPUTE);
+    assert!(recipe.calls("score.sh").is_empty());
+    // Kaldi's pipes would take a name with a blank for two.
+    fs::create_dir_all(recipe.path("exp/my tri/decode")).unwrap();
+    for name in [["exp/my graph", "data/test", "exp/tri/decode"], ["exp/tri/graph", "data/my test", "exp/tri/decode"]] {
+        recipe.refused(&name, "has a blank in it");
+    }
+    recipe.refused(&["exp/tri/graph", "data/test", "exp/my tri/decode"], "exp/my tri/decode has a blank in it");
     fs::remove_file(recipe.path("local/score.sh")).unwrap();
     refused(&["--nj", "2"], "not scoring: local/score.sh is not there");
     assert!(recipe.path("exp/tri/decode/lat.2.gz").exists());

@@ -121,6 +121,10 @@ esac
 first_stage=1
 [ "$type" != gmm ] || first_stage=0
 
+for name in "$graphdir" "$data" "$dir" "$model" "$transform_dir" "$online_ivector_dir"; do
+    [[ $name != *[[:space:]]* ]] || die "$name has a blank in it, and would be two words in a pipe"
+done
+
 needed=("$graph" "$graphdir/words.txt")
 if [ "$type" != ctc ]; then
     model=${model:-$srcdir/$iter.mdl}
@@ -188,8 +192,10 @@ log_likelihoods() {
 
 if [ "$stage" -le $first_stage ]; then
     scores=$(log_likelihoods)
-    rescale=
-    [ "$post_decode_acwt" = 1.0 ] || rescale="lattice-scale --acoustic-scale=$post_decode_acwt ark:- ark:- |"
+    sink="gzip -c > $dir/lat.JOB.gz"
+    # The shell of a pipe looks at how its last program ends only.
+    [ "$post_decode_acwt" = 1.0 ] ||
+        sink="bash -o pipefail -c 'lattice-scale --acoustic-scale=$post_decode_acwt ark:- ark:- | $sink'"
     if [ "$type" = ctc ]; then
         of_labels=(--labels-are-columns=true)
     else
@@ -201,7 +207,7 @@ if [ "$stage" -le $first_stage ]; then
         "$koshi_latgen" --num-threads="$num_threads" --use-gpu="$use_gpu" --minimize="$minimize" \
         --max-active="$max_active" --min-active="$min_active" --beam="$beam" --lattice-beam="$lattice_beam" \
         --acoustic-scale="$acwt" --allow-partial=true --word-symbol-table="$graphdir/words.txt" \
-        "${of_labels[@]}" "$graph" "$scores" "ark:|$rescale gzip -c > $dir/lat.JOB.gz" || die "decoding has failed"
+        "${of_labels[@]}" "$graph" "$scores" "ark:|$sink" || die "decoding has failed"
 fi
 
 of_iter=()

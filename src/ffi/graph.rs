@@ -155,7 +155,8 @@ pub unsafe extern "C" fn koshi_graph_write_cache(
 
 /// Waits until the file that `graph` is mapped from has been checked to its end; at once for other
 /// graphs. Nobody needs to call it: koshi_channel_finish and lattices wait for that check, and pushes and
-/// partial results fail once it has found a fault. KOSHI_E_FORMAT or KOSHI_E_GRAPH for a damaged file.
+/// partial results fail once it has found a fault. KOSHI_E_FORMAT or KOSHI_E_GRAPH for a damaged file; a push
+/// before that is found may fail with another status, KOSHI_E_INTERNAL too.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_graph_check(graph: *const koshi_graph, err: *mut *mut koshi_error) -> koshi_status {
     guard::call(err, || registry::get(graph, "graph")?.check_whole())

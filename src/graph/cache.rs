@@ -327,12 +327,17 @@ struct Fresh {
 impl Fresh {
     fn new(beside: &Path) -> Result<Fresh> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let mut name = beside.file_name().unwrap_or_default().to_os_string();
-        name.push(format!(".{}.{}.new", process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
-        let path = beside.with_file_name(name);
-        let file = OpenOptions::new().write(true).create_new(true).open(&path);
-        let file = file.map_err(|error| Error::io(format!("{}: making", path.display()), error))?;
-        Ok(Fresh { file, path: Some(path) })
+        loop {
+            let mut name = beside.file_name().unwrap_or_default().to_os_string();
+            name.push(format!(".{}.{}.new", process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
+            let path = beside.with_file_name(name);
+            match OpenOptions::new().write(true).create_new(true).open(&path) {
+                Ok(file) => return Ok(Fresh { file, path: Some(path) }),
+                // What a process of the same number has left that was killed; or one elsewhere is writing.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(Error::io(format!("{}: making", path.display()), error)),
+            }
+        }
     }
 
     fn take_the_place_of(mut self, other: &Path) -> Result<()> {

@@ -8,6 +8,7 @@
 //! All numbers are little-endian; a string is an `i32` length and its bytes; the tables
 //! are there when flags 1 and 2 are set. Facts from OpenFst's `fst.h` and `symbol-table.cc`.
 
+use super::cache;
 use super::feed::Feed;
 use crate::error::{Error, Result};
 use crate::table::Output;
@@ -98,6 +99,7 @@ fn read_magic(feed: &mut impl Feed) -> Result<()> {
         return Ok(());
     }
     let found = match magic.to_le_bytes() {
+        bytes if cache::MAGIC.starts_with(&bytes) => return Err(cache::not_a_file(feed.name())),
         [0x1f, 0x8b, ..] => "gzip data; it has to be unpacked first".to_string(),
         [0x7e, 0xb2, 0xfd, 0xd6] => "an OpenFst file of a big-endian machine".to_string(),
         bytes if bytes.iter().all(|byte| byte.is_ascii_digit() || byte.is_ascii_whitespace()) => {

@@ -90,9 +90,6 @@ pub(super) fn name_it(error: Error, name: &str) -> Error {
 
 /// Reads the FST that `bytes` begin with, the first of which has offset `base` in the file `name`.
 pub(super) fn from_bytes(name: &str, bytes: &[u8], base: u64, behind: Behind, columns: Columns) -> Result<Graph> {
-    if bytes.starts_with(&cache::MAGIC) {
-        return Err(cache::not_a_file(name));
-    }
     let mut feed = Slice::new(name, bytes, base);
     let head = read_head(&mut feed)?;
     match head.kind {

@@ -10,6 +10,7 @@ use twox_hash::XxHash3_64;
 
 use super::blocks::Graph;
 use super::mapped::Mapped;
+use super::read::name_it;
 use crate::error::{Error, Result};
 
 /// Bytes after which the check looks whether it is still wanted.
@@ -86,7 +87,7 @@ impl Work {
     fn outcome(&self) -> &Option<Error> {
         self.fault.get_or_init(|| {
             let checked = self.check_sums().and_then(|()| self.graph.check_blocks(&self.unwanted));
-            checked.err().map(|error| error.context(self.file.clone()))
+            checked.err().map(|error| name_it(error, &self.file))
         })
     }
 
