@@ -25,6 +25,8 @@ for argument in "$@"; do
     case $argument in
         --prefix=* | --bindir=* | --libdir=* | --includedir=* | --docdir=* | --built=*)
             name=${argument%%=*} value=${argument#*=}
+            # As of a variable that is not set: everything would go below "/".
+            [ -n "$value" ] || { echo "$name: no folder" >&2; exit 2; }
             # A shell does not expand "~" behind "=".
             printf -v "${name#--}" '%s' "$(realpath -m -- "${value/#\~/$HOME}")"
             ;;

@@ -397,7 +397,8 @@ public:
         return !lost_;
     }
 
-    bool ReachedFinal() const { return FinalRelativeCost() != std::numeric_limits<BaseFloat>::infinity(); }
+    // False too where nothing has begun: the cost is NaN then.
+    bool ReachedFinal() const { return FinalRelativeCost() < std::numeric_limits<BaseFloat>::infinity(); }
 
     // The best path as a lattice from state 0 on. False, with no states, if there is none.
     bool GetBestPath(Lattice *ofst, bool use_final_probs = true) const
@@ -864,6 +865,8 @@ public:
         const koshi_decoder_summary info = decoder_.info();
         columns_ = info.num_columns;
         on_device_ = info.backend == KOSHI_BACKEND_CUDA && config.memory == KOSHI_MEMORY_DEVICE;
+        if (endpointing_)
+            AllowEndpointing();
     }
 
     void InitDecoding(const std::vector<ChannelId> &channels)
@@ -930,6 +933,7 @@ public:
             config.rules[at].min_utterance_length = double(rules[at]->min_utterance_length) / frame_shift_;
         }
         decoder_.set_endpoint_rules(config, fst_->LabelsOf(kaldi::detail::phones_of(asked.silence_phones)));
+        endpointing_ = true;
     }
 
     void SetOutputFrameShiftInSeconds(BaseFloat f) { frame_shift_ = f; }
@@ -1039,8 +1043,18 @@ private:
         }
         if (!on_device_ && !items_.empty())
             decoder_.advance({items_.data(), items_.size()});
-        for (const koshi_decoder_item &item : items_)
-            Conclude(item);
+        // A failure of one channel keeps none of the others from its frame.
+        std::exception_ptr failure;
+        for (const koshi_decoder_item &item : items_) {
+            try {
+                Conclude(item);
+            } catch (const error &) {
+                if (!failure)
+                    failure = std::current_exception();
+            }
+        }
+        if (failure)
+            std::rethrow_exception(failure);
     }
 
     // Searches the row if it is on the device; else it has been searched, and only a failure is asked for once
@@ -1074,7 +1088,7 @@ private:
     std::vector<Utterance> channels_;
     std::vector<koshi_decoder_item> items_;
     std::size_t columns_ = 0;
-    bool on_device_ = false, partials_ = false;
+    bool on_device_ = false, partials_ = false, endpointing_ = false;
     BaseFloat frame_shift_ = 0;
     const ::fst::SymbolTable *word_syms_ = nullptr;
 };

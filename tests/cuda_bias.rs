@@ -9,13 +9,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use common::biased::{List, phrases, random_list};
 use common::graph::{Rng, arc, source};
+use common::random_endpoints::Case;
 use common::soft::{self, Soft};
 use cudarc::driver::{CudaContext, DevicePtr};
 use face::{Face, Matrix, Results, Rust, Status, results};
 use koshi::cuda::{CudaLanes, DeviceRows};
-use koshi::decoder::{BackendChoice, Channel, Decoder, DecoderConfig};
+use koshi::decoder::{BackendChoice, Channel, Decoder, DecoderConfig, SegmentEnd};
 use koshi::graph::{Columns, Graph, VecSource};
-use koshi::search::{CommitConfig, CommittedLattice, Phrase, Phrases, SearchConfig, SearchStats};
+use koshi::lattice::{Path, RawLattice};
+use koshi::search::{CommitConfig, CommittedLattice, EndpointAction, Phrase, Phrases, SearchConfig, SearchStats};
 
 const USUAL: &str = "schedule=rr,lazy=0,devices=1,memory=4294967296,kernels=plain";
 
@@ -333,6 +335,88 @@ fn commits() {
     assert!(expected.1.stats.committed_frames > 0, "{:?}", expected.1.stats);
     for most in [7, usize::MAX] {
         assert_eq!(run(BackendChoice::Cuda, most), expected);
+    }
+}
+
+/// Paths and lattices of the closed segments with their ends, and of what is open.
+type Spoken = (Vec<(SegmentEnd, Path, RawLattice)>, Option<SegmentEnd>, [Path; 2], [RawLattice; 2]);
+
+/// An utterance with end points in pushes of a few rows; how far it came, and why no further.
+fn spoken(
+    case: &Case,
+    lists: &Lists,
+    backend: BackendChoice,
+    rng: &mut Rng,
+) -> Option<(usize, Option<String>, Spoken)> {
+    let decoder = case.decoder(backend, 32);
+    let mut channel = decoder.new_channel().unwrap();
+    lists.begin(&mut channel).ok()?;
+    let (rows, mut done, mut failed) = (case.rows(), 0, None);
+    while done < rows.frames() && failed.is_none() {
+        let most = lists.set(&mut channel, done).min(1 + rng.below(6) as usize);
+        failed = channel.push_rows(rows.slice(done, most)).err().map(|error| error.to_string());
+        done = channel.num_frames() as usize;
+    }
+    assert!(backend == BackendChoice::Cpu || host_and_launches(&decoder).1 > 0);
+    let segment = |number| {
+        let segment = channel.segment(number).unwrap();
+        (segment.end, (*segment.best_path).clone(), (*segment.lattice).clone().into_raw().unwrap())
+    };
+    let closed = (0..channel.num_segments()).map(segment).collect();
+    let end = channel.endpoint().unwrap();
+    let paths = [true, false].map(|use_final| channel.best_path(use_final).unwrap());
+    let lattices = [true, false].map(|use_final| channel.lattice(use_final).unwrap());
+    Some((done, failed, (closed, end, paths, lattices)))
+}
+
+/// End points noted, stopped at and as borders of segments, with lists that change on the way.
+#[test]
+fn end_points() {
+    let _device = device("");
+    let (mut ends, mut segments) = (0, 0);
+    for number in 0..120 {
+        let action = [EndpointAction::Note, EndpointAction::Stop, EndpointAction::Segment][number as usize % 3];
+        let (case, mut rng) = Case::new(number, 12, action);
+        let mut lists = Lists::random(&mut rng, 12);
+        if lists.0.first().is_none_or(|(frame, _)| *frame > 0) {
+            lists.0.insert(0, (0, random_list(&mut rng)));
+        }
+        let expected = spoken(&case, &lists, BackendChoice::Cpu, &mut rng);
+        assert_eq!(spoken(&case, &lists, BackendChoice::Cuda, &mut rng), expected, "{} {lists:?}", case.name);
+        let Some((_, _, (closed, end, ..))) = expected else { continue };
+        ends += usize::from(end.is_some());
+        segments += closed.len();
+    }
+    assert!(ends > 20 && segments > 20, "{ends} end points, {segments} segments");
+}
+
+/// Lists as nobody would make them: thousands of phrases, long ones, the same twice, bonuses of any size, labels that the
+/// graph has not.
+#[test]
+fn lists_without_measure() {
+    let _device = device("");
+    let rng = &mut Rng(11);
+    let (graph, data, dim) = busy();
+    let rows = Matrix::dense(&data, dim).part(0, 12);
+    let mut word = |labels: u64| 1 + rng.below(labels) as i32;
+    let many: List =
+        (0..4000).map(|at| ((0..1 + at % 9).map(|_| word(6)).collect(), 0.25 * (at % 16) as f32 - 1.0)).collect();
+    let long: List = [1, 200, 3000].map(|len| ((0..len).map(|_| word(4)).collect(), len as f32)).to_vec();
+    let twice = vec![(vec![1, 2], 2.0), (vec![1, 2], 2.0), (vec![2], -1.0), (vec![2], -0.0), (vec![3], 0.0)];
+    let strange = vec![(vec![i32::MAX, 1], 3.0), (vec![1, i32::MAX], 3.0), (vec![70_000], 1.0)];
+    let sized = |bonus: f32| vec![(vec![1], bonus), (vec![2, 3], -bonus), (vec![1, 4, 1], bonus)];
+    let (on_cpu, on_gpu) =
+        (decoder(&graph, BackendChoice::Cpu, 1, search()), decoder(&graph, BackendChoice::Cuda, 2, search()));
+    let lists = [many, long, twice, strange, sized(f32::MIN_POSITIVE), sized(1e4), sized(3e29)];
+    for (at, list) in lists.iter().enumerate() {
+        let changing = (0..12).map(|frame| (frame, if frame % 2 == 0 { list.clone() } else { lists[2].clone() }));
+        for lists in [Lists(vec![(0, list.clone())]), Lists(changing.collect())] {
+            assert_eq!(solo(&on_gpu, &lists, rows, 5), solo(&on_cpu, &lists, rows, 12), "list {at}");
+        }
+    }
+    let mut channel = Rust::channel(&on_gpu).unwrap();
+    for bonus in [f32::MAX, f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
+        assert!(channel.set_bias(&[Phrase { labels: &[1], bonus }]).is_err());
     }
 }
 

@@ -194,6 +194,12 @@ fn private_libraries_are_those_of_rust() {
 #[test]
 fn a_wrong_option_is_refused_and_help_is_given() {
     let run = |option: &str| Command::new("./install.sh").arg(option).current_dir(common::root()).output().unwrap();
+    for empty in ["--prefix=", "--libdir="] {
+        let mut command = Command::new("./install.sh");
+        command.args([empty, "--uninstall"]).env("DESTDIR", "/nonexistent").current_dir(common::root());
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", common::c::text(&output));
+    }
     let wrong = run("--prefx=/tmp");
     assert_eq!(wrong.status.code(), Some(2));
     assert!(String::from_utf8(wrong.stderr).unwrap().starts_with("--prefx=/tmp: not an option\n"));

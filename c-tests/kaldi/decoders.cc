@@ -493,6 +493,45 @@ void nothing_was_said()
     check_raw(lattice, channel.lattice(true));
 }
 
+void nothing_has_begun()
+{
+    Mapped decodable(data().prompts[0]);
+    LatticeFasterDecoder decoder(*data().fst, typical());
+    kaldi::Lattice lattice;
+    MUST(decoder.NumFramesDecoded() == 0 && !decoder.ReachedFinal());
+    MUST_THROW(KOSHI_E_STATE, decoder.AdvanceDecoding(&decodable));
+    MUST_THROW(KOSHI_E_STATE, decoder.FinalizeDecoding());
+    MUST_THROW(KOSHI_E_STATE, decoder.GetRawLattice(&lattice));
+    MUST_THROW(KOSHI_E_STATE, decoder.GetBestPath(&lattice));
+}
+
+// Too little memory for a lattice's determinization keeps its best path alone.
+void memory_of_get_lattice()
+{
+    const Prompt &prompt = data().prompts[0];
+    Native native(prompt, prompt.frames);
+    native.channel.finish();
+    int arcs = 0;
+    for (int max_mem : {0, 1}) {
+        LatticeFasterDecoderConfig config = typical();
+        config.det_opts.max_mem = max_mem;
+        LatticeFasterDecoder decoder(*data().fst, config);
+        Mapped decodable(prompt);
+        decoder.Decode(&decodable);
+        kaldi::CompactLattice compact;
+        MUST(decoder.GetLattice(&compact));
+        koshi_determinize_config options = determinize_config(config.lattice_beam);
+        options.max_mem = std::uint64_t(max_mem);
+        const koshi::lattice lattice = native.channel.lattice(true);
+        check_same(compact, read_back<kaldi::CompactLattice>(lattice.determinize(nullptr, options).lattice));
+        int found = 0;
+        for (int state = 0; state < compact.NumStates(); ++state)
+            found += int(compact.NumArcs(state));
+        MUST(max_mem == 0 || found < arcs);
+        arcs = found;
+    }
+}
+
 void options_hold_from_the_next_utterance()
 {
     const Prompt &prompt = data().prompts[1];
@@ -962,14 +1001,20 @@ void channels_and_lanes(bool device_memory)
     MUST(partial->out_str.empty());
     decoder.GetRawLattice({1}, out, true);
     check_raw(lattice, Native(prompts[1], 2, native_cuda_config()).channel.lattice(true));
-    bad[0] = std::nanf("");
+    std::vector<float> not_a_number(bad);
+    not_a_number[0] = std::nanf("");
     std::vector<DeviceRows> nan_on_device;
     if (device_memory)
-        nan_on_device.emplace_back(bad);
+        nan_on_device.emplace_back(not_a_number);
+    const float *nan = device_memory ? nan_on_device[0].at(0) : not_a_number.data();
     decoder.InitDecoding({0});
-    MUST_THROW(KOSHI_E_SCORES,
-                 decoder.AdvanceDecoding({{0, device_memory ? nan_on_device[0].at(0) : bad.data()}, {1, good(2)}}));
+    MUST_THROW(KOSHI_E_SCORES, decoder.AdvanceDecoding({{0, nan}, {1, good(2)}}));
     MUST(decoder.NumFramesDecoded(0) == 0);
+    // A failure keeps no other channel from its frame, nor from the loss of all tokens.
+    decoder.InitDecoding({0, 1, 2});
+    MUST_THROW(KOSHI_E_SCORES, decoder.AdvanceDecoding({{0, nan}, {1, nothing}, {2, good(0)}}));
+    for (ChannelId each : {0, 1, 2})
+        MUST(decoder.NumFramesDecoded(each) == (each > 0));
 
     // Other options: all begins anew.
     config.default_beam = 9;
@@ -1027,6 +1072,30 @@ void cuda_graphs()
     older.Initialize(small, NULL);
     older.Finalize();
     MUST(older.NumStates() == 0 && older.Start() == fst::kNoStateId);
+    // Silence is told by the phones of labels, and rules hold for what ReadConfig makes.
+    struct Phones : Swapped {
+        int TransitionIdToPhone(int id) const { return id == 2 ? 3 : 1; }
+    } phones;
+    const CudaFst with_phones(small, &phones);
+    for (bool later : {false, true}) {
+        for (const char *list : {"3", "2", "1"}) {
+            CudaDecoderConfig config = cuda_config();
+            config.memory = KOSHI_MEMORY_HOST;
+            config.endpointing_config.silence_phones = list;
+            config.endpointing_config.rule1.min_trailing_silence = 0.01f;
+            CudaDecoderConfig first = config;
+            if (later)
+                first.endpointing_config.silence_phones = "";
+            CudaDecoder decoder(with_phones, first, 1);
+            decoder.SetOutputFrameShiftInSeconds(0.01f);
+            decoder.AllowEndpointing();
+            if (later)
+                decoder.ReadConfig(config);
+            decoder.InitDecoding({0});
+            decoder.AdvanceDecoding({{0, row}});
+            MUST(decoder.EndpointDetected(0) == (list[0] == '3'));
+        }
+    }
     const CudaFst from_file(data().graph);
     MUST(from_file.NumStates() == 17167);
     MUST_THROW(KOSHI_E_CONFIG, CudaDecoder(plain, cuda_config(), 2, 1));
@@ -1046,6 +1115,8 @@ int main(int argc, char **)
     the_adapter_alone();
     no_token_is_left();
     nothing_was_said();
+    nothing_has_begun();
+    memory_of_get_lattice();
     options_hold_from_the_next_utterance();
     options();
     the_best_path_link_by_link();
