@@ -16,6 +16,7 @@ pub mod ffi;
 pub mod float_env;
 pub mod graph;
 pub mod lattice;
+mod prefetch;
 pub mod quiet;
 pub mod random;
 pub mod search;

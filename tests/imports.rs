@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// The rooms from the ground up; those of one row may not use each other.
 const FLOORS: &[&[&str]] = &[
-    &["error", "version", "float_env", "quiet", "random", "sync"],
+    &["error", "version", "float_env", "quiet", "prefetch", "random", "sync"],
     &["exclusive"],
     &["table"],
     &["graph"],

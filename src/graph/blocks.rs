@@ -261,6 +261,22 @@ impl Graph {
         }
     }
 
+    /// Weights and destination words of the epsilon arcs of the state whose header that is.
+    #[inline(always)]
+    pub fn epsilons(&self, header: &Header) -> (&[f32], &[u32]) {
+        let begin = header.body + 2 * header.n_emit + Header::column_words(header.n_emit, self.wide);
+        let (weights, dsts) = self.words[begin..begin + 2 * header.n_eps].split_at(header.n_eps);
+        (bytemuck::cast_slice(weights), dsts)
+    }
+
+    /// Column of the emitting arc number `arc` of state `id`.
+    #[inline]
+    pub fn column(&self, id: u32, arc: u32) -> u32 {
+        let header = Header::unpack(&self.words, id);
+        let (begin, place) = (header.body + 2 * header.n_emit, (arc - header.first_arc) as usize);
+        if self.wide { self.words[begin + place] } else { self.words[begin + place / 2] >> (place % 2 * 16) & 0xffff }
+    }
+
     /// The final states, by ascending id.
     pub fn finals(&self) -> &[FinalState] {
         &self.finals

@@ -58,7 +58,7 @@ pub(super) struct Links<'a> {
 impl Links<'_> {
     /// Whether the tokens of `time` still have the places that the search gave them.
     pub fn is_raw(&self, time: usize) -> bool {
-        time >= self.trace.num_times()
+        time >= self.trace.num_times() + self.windows.older.num_times()
     }
 
     /// Number of tokens of `time`.

@@ -27,20 +27,40 @@ impl Emission {
         }
         // `a[k] <= beam` holds exactly when more than k costs are within the beam.
         let within = costs.clone().filter(|&a| a <= config.beam).count();
-        let rank = if n > max_active && within > max_active {
-            max_active
-        } else if n <= min_active {
+        let max_active_held = n > max_active && within > max_active;
+        if !max_active_held && n <= min_active {
             return everything;
+        }
+        let cutoff = if max_active_held {
+            nth(costs, |a| a <= config.beam, max_active, room)
         } else if min_active > 0 && within <= min_active {
-            min_active
+            nth(costs, |a| a > config.beam, min_active - within, room)
         } else {
             return Emission { cutoff: config.beam, next_beam: config.beam, max_active_held: false };
         };
-        room.clear();
-        room.extend(costs);
-        let (_, &mut cutoff, _) = room.select_nth_unstable_by(rank, f32::total_cmp);
-        Emission { cutoff, next_beam: cutoff + config.beam_delta, max_active_held: rank == max_active && within > rank }
+        Emission { cutoff, next_beam: cutoff + config.beam_delta, max_active_held }
     }
+}
+
+/// The `rank`-th smallest, counted from 0, of those costs that `counts` holds of. None is below 0.
+fn nth(
+    costs: impl ExactSizeIterator<Item = f32>,
+    counts: impl Fn(f32) -> bool,
+    rank: usize,
+    room: &mut Vec<f32>,
+) -> f32 {
+    if room.len() < costs.len() {
+        room.resize(costs.len(), 0.0);
+    }
+    // Written always, counted if it counts: no branch to mispredict.
+    let mut count = 0;
+    for cost in costs {
+        room[count] = cost + 0.0; // never -0.0
+        count += usize::from(counts(cost));
+    }
+    // Such floats are ordered as their bits are, which are quicker to compare.
+    let bits: &mut [u32] = bytemuck::cast_slice_mut(&mut room[..count]);
+    f32::from_bits(*bits.select_nth_unstable(rank).1)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::lattice::{LatticePiece, Path, RawLattice};
 
 use parking_lot::Mutex;
 
+use super::aging::age;
 use super::backtrace::{Links, Name, Place};
 use super::backward::{Room, Windows, extras_before, move_to_trace};
 use super::best_path::BestPath;
@@ -145,22 +146,18 @@ impl History {
         }
     }
 
-    /// Prunes when the younger window is full: survivors of the older one move to the trace.
+    /// Prunes when the younger window is full: survivors of the older one move to the trace, and its own take
+    /// their place.
     /// To be called before a time is added.
     pub fn make_room(&mut self, graph: &Graph, config: &SearchConfig, room: &mut Room) -> Result<()> {
         let times = self.younger.num_times();
-        let links = self.younger.links.len() as u64 * 2;
+        let links = self.younger.links.len() as u64;
         let young = times < MOST_TIMES && self.younger.rows.len() < MOST_SCORES;
         if times < LEAST_TIMES || (young && links < u64::from(config.link_budget)) {
             return Ok(());
         }
-        if !self.older.is_empty() {
-            let windows = Windows { older: &self.older, younger: &self.younger };
-            let keep = self.older.num_times();
-            move_to_trace(graph, windows, keep, config.lattice_beam, room, &mut self.boundary, &mut self.trace)?;
-            self.older.clear();
-        }
-        std::mem::swap(&mut self.older, &mut self.younger);
+        let Self { older, younger, boundary, trace, .. } = self;
+        age(graph, older, younger, config.lattice_beam, room, boundary, trace)?;
         self.trace.prune_when_grown(config.lattice_beam)
     }
 
@@ -280,8 +277,7 @@ impl History {
         try_reserve(&mut boundary, self.boundary.len(), "boundary")?;
         boundary.extend_from_slice(&self.boundary);
         let windows = Windows { older: &self.older, younger: &self.younger };
-        let keep = windows.num_times();
-        let moved = move_to_trace(graph, windows, keep, config.lattice_beam, room, &mut boundary, &mut self.trace);
+        let moved = move_to_trace(graph, windows, config.lattice_beam, room, &mut boundary, &mut self.trace);
         let answer = moved.and_then(|()| {
             // From places in the window to places in the trace.
             let sorted = ends.reordered(&boundary)?;

@@ -5,6 +5,7 @@
 //! `alpha(src) + weight` for an epsilon arc; `theta` bounds the candidates of a frame; a link's
 //! `extra = candidate - alpha(dst)`. All of it is IEEE binary32, one rounding an operation.
 
+mod aging;
 mod backtrace;
 mod backward;
 mod best_lattice;

@@ -156,7 +156,7 @@ impl StableWords {
                 nodes[token.place as usize] = token.node;
             }
         } else {
-            // They have moved to the trace, those that survived.
+            // They have other places now, those that survived.
             self.last.sort_unstable_by_key(|token| token.name);
             for token in 0..links.num_tokens(first) as u32 {
                 let name = links.name(Place { time: first, token });

@@ -1,11 +1,12 @@
 //! Raw tokens and links of the last times, not yet pruned, in the order in which they were made.
 //!
-//! A channel holds two windows. When the younger is full, a backward pass over both moves
-//! what survives of the older to the trace, and the two change places; buffers are kept.
+//! A channel holds two windows. When the younger is full, a backward pass over both moves what survives of the
+//! older to the trace, and what survives of the younger to the older (`aging`).
 
 use super::trace::EPSILON;
 use crate::error::{Error, Result, try_reserve};
 use crate::graph::Graph;
+use crate::prefetch::prefetch;
 
 /// No link: the end of a chain.
 pub const NO_LINK: u32 = u32::MAX;
@@ -125,11 +126,6 @@ impl Window {
         (self.start(at), self.start(at + 1))
     }
 
-    /// Links into the tokens of time `at`.
-    pub fn num_links(&self, at: usize) -> usize {
-        self.start(at + 1).links - self.start(at).links
-    }
-
     /// The tokens, links and row of time `at`.
     pub fn time(&self, at: usize) -> Time<'_> {
         let (start, end) = (self.start(at), self.start(at + 1));
@@ -144,10 +140,11 @@ impl Window {
     }
 
     /// Room for `tokens` more tokens and `links` more links.
+    #[inline]
     pub fn reserve(&mut self, tokens: usize, links: usize) -> Result<()> {
-        try_reserve(&mut self.states, tokens, "tokens")?;
-        try_reserve(&mut self.tokens, tokens, "tokens")?;
-        try_reserve(&mut self.links, links, "links")
+        grow(&mut self.states, tokens, "tokens")?;
+        grow(&mut self.tokens, tokens, "tokens")?;
+        grow(&mut self.links, links, "links")
     }
 
     /// Gives all tokens bias state 0, if they had none.
@@ -202,6 +199,20 @@ impl Window {
     }
 }
 
+/// Room for `more`, and for a quarter of what is held as well: windows are the most that a channel holds, so
+/// they grow in smaller steps than other lists.
+#[inline]
+fn grow<T>(list: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
+    if list.capacity() - list.len() >= more { Ok(()) } else { grow_now(list, more, what) }
+}
+
+#[cold]
+fn grow_now<T>(list: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
+    let more = more.max(list.len() / 4);
+    let asked = (list.len().saturating_add(more) as u64).saturating_mul(size_of::<T>() as u64);
+    list.try_reserve_exact(more).map_err(|_| Error::NoMemory { what: what.to_string(), asked })
+}
+
 /// One time of a window.
 #[derive(Clone, Copy, Debug)]
 pub struct Time<'a> {
@@ -223,8 +234,13 @@ impl<'a> Time<'a> {
     /// Acoustic cost without scale, never `-0.0`, of the emitting arc number `arc` of state
     /// `state` on the way to this time.
     pub fn acoustic_cost(&self, graph: &Graph, state: u32, arc: u32) -> f32 {
-        let view = graph.state(state);
-        -self.row[view.column(view.place(arc)) as usize] + 0.0
+        -self.row[graph.column(state, arc) as usize] + 0.0
+    }
+
+    /// Asks for the memory of the first link into token `at`.
+    #[inline(always)]
+    pub(super) fn prefetch_links(&self, at: u32) {
+        prefetch(self.links.as_ptr().wrapping_add(self.tokens[at as usize].head as usize));
     }
 
     /// The links into token `at`.
