@@ -75,7 +75,7 @@ impl CpuChannel {
         scratch.candidates.bias.extend(self.history.bias.is_on().then(|| self.history.bias.start()));
         scratch.candidates.srcs.push(0);
         scratch.candidates.arcs.push(0);
-        self.take_time(&shared, None, shared.config.beam, &[], scratch)
+        self.take_time(&shared, None, (0.0, shared.config.beam), &[], scratch)
     }
 
     /// Advances by one row. On an error the channel stays as it was.
@@ -110,7 +110,7 @@ impl CpuChannel {
         }
         let theta = (found.best + self.next_beam).min(f32::MAX);
         self.history.make_room(graph, config, &mut scratch.backward)?;
-        self.take_time(&shared, Some(frame), theta, row, scratch)?;
+        self.take_time(&shared, Some(frame), (found.best, theta), row, scratch)?;
         self.stats.frames += 1;
         self.stats.arcs += found.arcs;
         self.stats.effective_beam = self.stats.effective_beam.min(theta - found.best);
@@ -127,17 +127,18 @@ impl CpuChannel {
         Ok(())
     }
 
-    /// Closes the time that the candidates lead to, and settles who emits next.
+    /// Closes the time that the candidates lead to, and settles who emits next. `bounds` are the least
+    /// candidate and theta.
     fn take_time(
         &mut self,
         shared: &Shared,
         frame: Option<u64>,
-        theta: f32,
+        bounds: (f32, f32),
         row: &[f32],
         scratch: &mut Scratch,
     ) -> Result<()> {
         let start = self.history.younger.end();
-        let outcome = self.try_take_time(shared, frame, theta, row, scratch, start);
+        let outcome = self.try_take_time(shared, frame, bounds, row, scratch, start);
         if outcome.is_err() {
             self.history.younger.cut(start);
             scratch.levels.clear();
@@ -149,7 +150,7 @@ impl CpuChannel {
         &mut self,
         shared: &Shared,
         frame: Option<u64>,
-        theta: f32,
+        bounds: (f32, f32),
         row: &[f32],
         scratch: &mut Scratch,
         start: TimeStart,
@@ -159,11 +160,11 @@ impl CpuChannel {
         try_reserve(&mut self.history.younger.rows, row.len(), "rows")?;
         let History { bias, younger, .. } = &mut self.history;
         let settled = match bias.now() {
-            None => settle(graph, Plain, config, frame, theta, scratch, younger)?,
-            Some(steps) => settle(graph, Biased { graph, steps }, config, frame, theta, scratch, younger)?,
+            None => settle(graph, Plain, config, frame, bounds, scratch, younger)?,
+            Some(steps) => settle(graph, Biased { graph, steps }, config, frame, bounds, scratch, younger)?,
         };
         let tokens = &self.history.younger.tokens[start.tokens..];
-        let least = least_of(tokens.iter().map(|token| token.alpha));
+        let least = settled.least;
         if least == f32::NEG_INFINITY {
             return Err(Error::Limit(format!(
                 "frame {}: costs fall below the range of 32-bit floats",
@@ -171,8 +172,8 @@ impl CpuChannel {
             )));
         }
         let above = tokens.iter().map(|token| token.alpha - least);
-        scratch.room.clear();
-        try_reserve(&mut scratch.room, tokens.len(), "selection")?;
+        let more = tokens.len().saturating_sub(scratch.room.len());
+        try_reserve(&mut scratch.room, more, "selection")?;
         let emission = Emission::of(above, config, &mut scratch.room);
         let Window { states, bias, .. } = &self.history.younger;
         let bias = bias.get(start.tokens..).unwrap_or(&[]);
@@ -266,7 +267,7 @@ impl Emitters {
     /// Takes the tokens with `alpha - least <= cutoff`, the best one first: its candidates make
     /// the running bound tight from the start.
     fn take(&mut self, states: &[u32], bias: &[u32], tokens: &[Token], least: f32, cutoff: f32) -> Result<()> {
-        let n = states.len();
+        let n = states.len().min(tokens.len());
         // All memory first, so that on an error the tokens of the time before stay.
         let more = n.saturating_sub(self.len());
         try_reserve(&mut self.states, more, "emitting tokens")?;
@@ -274,17 +275,20 @@ impl Emitters {
         try_reserve(&mut self.costs, more, "emitting tokens")?;
         let more = bias.len().saturating_sub(self.bias.len());
         try_reserve(&mut self.bias, more, "emitting tokens")?;
-        self.clear();
         self.states.resize(n, 0);
         self.tokens.resize(n, 0);
         self.costs.resize(n, 0.0);
+        self.bias.clear();
         // Written always, counted if it emits: no branch to mispredict.
         let (mut count, mut best) = (0, 0);
         for (at, (&state, token)) in states.iter().zip(tokens).enumerate() {
             let cost = token.alpha - least;
-            self.states[count] = state & !HAS_EPSILONS;
-            self.costs[count] = cost;
-            self.tokens[count] = at as u32;
+            // SAFETY: `count <= at < n`, the length of all three.
+            unsafe {
+                *self.states.get_unchecked_mut(count) = state & !HAS_EPSILONS;
+                *self.costs.get_unchecked_mut(count) = cost;
+                *self.tokens.get_unchecked_mut(count) = at as u32;
+            }
             best = if cost == 0.0 { count } else { best };
             count += usize::from(cost <= cutoff);
         }

@@ -1,9 +1,14 @@
 //! Pass 1 of a frame: every candidate of every emitting token, under a running bound.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::error::{Result, try_reserve};
 use crate::graph::{Graph, Header};
+use crate::prefetch::prefetch;
 
 use super::biasing::Biasing;
+#[cfg(target_arch = "x86_64")]
+use super::expand_sse41;
 
 /// Tokens that emit in the next frame, side by side.
 #[derive(Debug, Default)]
@@ -68,7 +73,7 @@ impl Candidates {
         self.arcs.clear();
     }
 
-    fn reserve<B: Biasing>(&mut self, more: usize) -> Result<()> {
+    pub(super) fn reserve<B: Biasing>(&mut self, more: usize) -> Result<()> {
         if B::ON {
             try_reserve(&mut self.bias, more, "candidates")?;
         }
@@ -78,7 +83,7 @@ impl Candidates {
         try_reserve(&mut self.arcs, more, "candidates")
     }
 
-    fn capacity<B: Biasing>(&self) -> usize {
+    pub(super) fn capacity<B: Biasing>(&self) -> usize {
         let bias = if B::ON { self.bias.capacity() } else { usize::MAX };
         self.costs.capacity().min(self.dsts.capacity()).min(self.srcs.capacity()).min(self.arcs.capacity()).min(bias)
     }
@@ -98,7 +103,16 @@ pub(super) struct Expanded {
 }
 
 /// How many tokens ahead the graph's memory is asked for.
-const PREFETCH: usize = 20;
+pub(super) const PREFETCH: usize = 20;
+
+/// Whether only code that every processor runs is used.
+static PORTABLE: AtomicBool = AtomicBool::new(false);
+
+/// Keeps searches of this process from using more of the processor than every one has, for tests of
+/// the code for those: results are the same.
+pub fn set_portable(on: bool) {
+    PORTABLE.store(on, Ordering::Relaxed);
+}
 
 /// Fills `out` with the candidates of all `emitters` that lie within `next_beam` of the least
 /// found so far: all that are within it of the least of all, and some more.
@@ -113,6 +127,16 @@ pub(super) fn expand<B: Biasing>(
 ) -> Result<Expanded> {
     out.clear();
     assert!(costs.len() >= graph.row_width(), "the row's width was checked before");
+    #[cfg(target_arch = "x86_64")]
+    if !B::ON && !costs.is_empty() && is_x86_feature_detected!("sse4.1") && !PORTABLE.load(Ordering::Relaxed) {
+        // SAFETY: the processor has it.
+        return unsafe {
+            match graph.wide() {
+                true => expand_sse41::expand_all::<u32>(graph, emitters, costs, next_beam, out),
+                false => expand_sse41::expand_all::<u16>(graph, emitters, costs, next_beam, out),
+            }
+        };
+    }
     if graph.wide() {
         expand_all::<u32, B>(graph, bias, emitters, costs, next_beam, out)
     } else {
@@ -121,7 +145,7 @@ pub(super) fn expand<B: Biasing>(
 }
 
 /// A column number as a block holds it.
-trait Column: Copy {
+pub(super) trait Column: Copy {
     fn index(self) -> usize;
 }
 
@@ -157,7 +181,7 @@ fn expand_all<C: Column, B: Biasing>(
     let count = emitters.len();
     for at in 0..count {
         if let Some(&ahead) = emitters.states.get(at + PREFETCH) {
-            prefetch(words, ahead);
+            prefetch_block(words, ahead);
         }
         let header = Header::unpack(words, emitters.states[at]);
         if n + header.n_emit > capacity {
@@ -205,7 +229,7 @@ fn expand_all<C: Column, B: Biasing>(
 }
 
 /// Sets the length of all arrays.
-fn set_len<B: Biasing>(out: &mut Candidates, n: usize) {
+pub(super) fn set_len<B: Biasing>(out: &mut Candidates, n: usize) {
     assert!(n <= out.capacity::<B>());
     // SAFETY: within the capacity, and the first `n` entries have been written by `expand_all`
     // (every entry below the running count was stored before the count passed it).
@@ -220,17 +244,87 @@ fn set_len<B: Biasing>(out: &mut Candidates, n: usize) {
 
 /// Asks for the first two cache lines of a state's block.
 #[inline(always)]
-fn prefetch(words: &[u32], id: u32) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let block = words.as_ptr().wrapping_add(id as usize * 2);
-        // SAFETY: a prefetch never faults and has no effect that the program can see.
-        unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(block.cast());
-            _mm_prefetch::<_MM_HINT_T0>(block.wrapping_add(16).cast());
+pub(super) fn prefetch_block(words: &[u32], id: u32) {
+    let block = words.as_ptr().wrapping_add(id as usize * 2);
+    prefetch(block);
+    prefetch(block.wrapping_add(16));
+}
+
+#[cfg(test)]
+#[cfg(target_arch = "x86_64")]
+mod tests {
+    use super::super::biasing::Plain;
+    use super::*;
+    use crate::graph::{Columns, GraphArc, VecSource};
+    use crate::random::SplitMix;
+
+    /// Candidates within theta, by bits: cost, destination, source, arc.
+    fn within(out: &Candidates, theta: f32) -> Vec<[u32; 4]> {
+        let all = (0..out.len())
+            .map(|at| (out.costs[at], [out.costs[at].to_bits(), out.dsts[at], out.srcs[at], out.arcs[at]]));
+        all.filter(|&(cost, _)| cost <= theta).map(|(_, bits)| bits).collect()
+    }
+
+    #[test]
+    fn four_at_a_time_finds_what_one_at_a_time_does() {
+        if !is_x86_feature_detected!("sse4.1") {
+            return;
+        }
+        for wide in [false, true] {
+            let columns = if wide { 70_000 } else { 300 };
+            for seed in 0..300 {
+                let mut random = SplitMix::new(seed);
+                let mut below = |most: u64| random.next_bits() % most;
+                let num_states = 1 + below(12) as u32;
+                let states = (0..num_states).map(|state| {
+                    let arcs = (0..below(23)).map(|_| {
+                        let forward = state + 1 < num_states && below(5) == 0;
+                        let next = if forward { state + 1 } else { below(u64::from(num_states)) as u32 };
+                        let ilabel = if forward { 0 } else { 1 + below(columns) as i32 };
+                        let weight = if below(30) == 0 { f32::INFINITY } else { below(40) as f32 / 4.0 - 3.0 };
+                        GraphArc { ilabel, olabel: 0, weight, next }
+                    });
+                    (0.0, arcs.collect())
+                });
+                let mut source = VecSource { start: Some(0), states: states.collect() };
+                if wide {
+                    source.states[0].1.push(GraphArc { ilabel: columns as i32, olabel: 0, weight: 0.0, next: 0 });
+                }
+                let graph = Graph::from_source(&source, Columns::Labels).unwrap();
+                assert_eq!(graph.wide(), wide);
+                let scores: Vec<f32> = (0..columns)
+                    .map(|_| if below(20) == 0 { f32::INFINITY } else { below(100) as f32 / 8.0 })
+                    .collect();
+                let mut emitters = Emitters::default();
+                for (token, id) in graph.ids().enumerate() {
+                    if below(4) == 0 {
+                        continue;
+                    }
+                    emitters.states.push(id);
+                    emitters.costs.push(below(50) as f32 / 8.0);
+                    emitters.tokens.push(token as u32);
+                }
+                let beam = [0.5, 4.0, f32::INFINITY][below(3) as usize];
+                let (mut one, mut four) = (Candidates::default(), Candidates::default());
+                // SAFETY: the processor has SSE4.1.
+                let (by_one, by_four) = unsafe {
+                    match wide {
+                        true => (
+                            expand_all::<u32, Plain>(&graph, Plain, &emitters, &scores, beam, &mut one),
+                            expand_sse41::expand_all::<u32>(&graph, &emitters, &scores, beam, &mut four),
+                        ),
+                        false => (
+                            expand_all::<u16, Plain>(&graph, Plain, &emitters, &scores, beam, &mut one),
+                            expand_sse41::expand_all::<u16>(&graph, &emitters, &scores, beam, &mut four),
+                        ),
+                    }
+                };
+                let (by_one, by_four) = (by_one.unwrap(), by_four.unwrap());
+                assert_eq!(by_one.best.to_bits(), by_four.best.to_bits());
+                assert_eq!(by_one.arcs, by_four.arcs);
+                let theta = (by_one.best + beam).min(f32::MAX);
+                assert_eq!(within(&one, theta), within(&four, theta), "wide {wide}, seed {seed}");
+            }
         }
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (words, id);
 }

@@ -3,12 +3,16 @@
 //! A slot is live if its tag carries the present epoch, so starting a frame is a matter of
 //! counting up. The tag's low bits are the token; as many as the table's size needs.
 
+use std::hint::select_unpredictable;
+
 use crate::error::{Error, Result};
 
 /// What names a token.
 pub(super) trait Key: Copy + Eq + Default {
     /// 32 bits, the high ones of which depend on all of the key.
     fn mixed(self) -> u32;
+    /// 0 if they are equal.
+    fn difference(self, other: Self) -> u32;
 }
 
 impl Key for u32 {
@@ -16,12 +20,22 @@ impl Key for u32 {
     fn mixed(self) -> u32 {
         self.wrapping_mul(0x9e37_79b1)
     }
+
+    #[inline(always)]
+    fn difference(self, other: u32) -> u32 {
+        self ^ other
+    }
 }
 
 impl Key for u64 {
     #[inline(always)]
     fn mixed(self) -> u32 {
         (self.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
+    }
+
+    #[inline(always)]
+    fn difference(self, other: u64) -> u32 {
+        ((self ^ other) >> 32 | (self ^ other)) as u32
     }
 }
 
@@ -40,7 +54,6 @@ pub(super) struct StateHash<K> {
     epoch: u32,
     /// Slots in use for this frame: a power of two.
     size: usize,
-    home_shift: u32,
 }
 
 const LEAST_SIZE: usize = 64;
@@ -48,7 +61,7 @@ const MOST_SIZE: usize = 1 << 31;
 
 impl<K: Key> StateHash<K> {
     pub(super) fn new() -> StateHash<K> {
-        StateHash { slots: Vec::new(), token_bits: 0, epoch: 0, size: 0, home_shift: 0 }
+        StateHash { slots: Vec::new(), token_bits: 0, epoch: 0, size: 0 }
     }
 
     /// Empties the table and makes it fit about `expected` tokens: three slots each.
@@ -66,7 +79,6 @@ impl<K: Key> StateHash<K> {
             self.epoch = 0;
         }
         self.size = size;
-        self.home_shift = 32 - size.trailing_zeros();
         self.epoch += 1;
         if u64::from(self.epoch) << self.token_bits > u64::from(u32::MAX) {
             self.slots.fill(Slot::default());
@@ -75,34 +87,20 @@ impl<K: Key> StateHash<K> {
         Ok(())
     }
 
-    /// The token of `key`, and whether it is new: then it is `next`, the number of tokens so
-    /// far. The caller keeps `next` below what [`StateHash::is_full`] allows.
+    /// The table as it is now, to look tokens up in.
     #[inline(always)]
-    pub(super) fn find_or_insert(&mut self, key: K, next: u32) -> (u32, bool) {
-        let mask = self.size - 1;
-        let mut at = (key.mixed() >> self.home_shift) as usize & mask;
-        let live = self.epoch << self.token_bits;
-        let token_mask = (1u32 << self.token_bits) - 1;
-        loop {
-            debug_assert!(at < self.slots.len());
-            // SAFETY: `at <= mask < size <= slots.len()`.
-            let slot = unsafe { self.slots.get_unchecked_mut(at) };
-            let token = slot.tag ^ live; // past the mask unless of this epoch
-            let new = token > token_mask;
-            // Occupied by another key is rare; new or found is a coin toss, so it is not a branch.
-            if new | (slot.key == key) {
-                let token = if new { next } else { token };
-                *slot = Slot { key, tag: live | token };
-                return (token, new);
-            }
-            at = (at + 1) & mask;
+    pub(super) fn slots(&mut self) -> Slots<'_, K> {
+        Slots {
+            live: self.epoch << self.token_bits,
+            token_mask: (1u32 << self.token_bits) - 1,
+            slots: &mut self.slots[..self.size],
         }
     }
 
-    /// Whether a further token would load the table above three quarters.
+    /// How many tokens load the table to three quarters, which is the most.
     #[inline(always)]
-    pub(super) fn is_full(&self, tokens: usize) -> bool {
-        tokens + 1 > self.size / 4 * 3
+    pub(super) fn fits(&self) -> usize {
+        self.size / 4 * 3
     }
 
     /// Moves to a table twice the size; `keys` are those of the tokens so far, in order.
@@ -112,14 +110,50 @@ impl<K: Key> StateHash<K> {
             return Err(Error::Limit("more tokens at one time than 2^30".into()));
         }
         self.start(self.size / 2)?; // three times this passes the present size
+        let mut slots = self.slots();
         for (token, key) in keys.enumerate() {
-            self.find_or_insert(key, token as u32);
+            slots.find_or_insert(key, token as u32);
         }
         Ok(())
     }
 
     pub(super) fn memory(&self) -> usize {
         self.slots.len() * size_of::<Slot<K>>()
+    }
+}
+
+/// The slots of the present time, and all that a look-up needs, for a loop to keep in registers.
+pub(super) struct Slots<'a, K> {
+    /// A power of two of them.
+    slots: &'a mut [Slot<K>],
+    /// The tag of token 0.
+    live: u32,
+    token_mask: u32,
+}
+
+impl<K: Key> Slots<'_, K> {
+    /// The token of `key`, and whether it is new: then it is `next`, the number of tokens so
+    /// far. The caller keeps `next` below what [`StateHash::fits`] gives.
+    #[inline(always)]
+    pub(super) fn find_or_insert(&mut self, key: K, next: u32) -> (u32, bool) {
+        let mask = self.slots.len() - 1;
+        let mut at = ((u64::from(key.mixed()) * self.slots.len() as u64) >> 32) as usize;
+        loop {
+            debug_assert!(at < self.slots.len());
+            // SAFETY: a fraction of `slots.len()` lies below it, and so does the mask.
+            let slot = unsafe { self.slots.get_unchecked_mut(at) };
+            let token = slot.tag ^ self.live; // past the mask unless of this epoch
+            let stale = token & !self.token_mask;
+            let new = stale != 0;
+            // Occupied by another key is rare; new or found is a coin toss. So the first alone is a branch,
+            // and one comparison, of which the compiler cannot make two branches.
+            if u64::from(slot.key.difference(key)) <= u64::from(stale) << 32 {
+                let token = select_unpredictable(new, next, token);
+                *slot = Slot { key, tag: self.live | token };
+                return (token, new);
+            }
+            at = (at + 1) & mask;
+        }
     }
 }
 
@@ -145,10 +179,10 @@ mod tests {
             for _ in 0..count * 3 {
                 seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
                 let state = key((seed >> 40) as u32 % 200);
-                if hash.is_full(states.len()) {
+                if states.len() >= hash.fits() {
                     hash.grow(states.iter().copied()).unwrap();
                 }
-                let (token, new) = hash.find_or_insert(state, states.len() as u32);
+                let (token, new) = hash.slots().find_or_insert(state, states.len() as u32);
                 assert_eq!(new, !map.contains_key(&state));
                 assert_eq!(token, *map.entry(state).or_insert(states.len() as u32));
                 if new {
@@ -164,8 +198,8 @@ mod tests {
         hash.start(1 << 14).unwrap(); // 65,536 slots: 16 bits of epoch
         for _ in 0..70_000 {
             hash.start(1).unwrap();
-            assert_eq!(hash.find_or_insert(5, 0), (0, true));
-            assert_eq!(hash.find_or_insert(5, 1), (0, false));
+            assert_eq!(hash.slots().find_or_insert(5, 0), (0, true));
+            assert_eq!(hash.slots().find_or_insert(5, 1), (0, false));
         }
     }
 }

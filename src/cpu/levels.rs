@@ -35,6 +35,11 @@ impl LevelQueue {
         self.first_word = 0;
     }
 
+    /// Room for `more` tokens.
+    pub(super) fn reserve(&mut self, more: usize) -> Result<()> {
+        try_reserve(&mut self.pool, more, "epsilon levels")
+    }
+
     /// Adds a token of `level`, which is above that of the last one popped.
     #[inline(always)]
     pub(super) fn push(&mut self, level: u32, token: u32) -> Result<()> {

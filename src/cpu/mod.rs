@@ -10,6 +10,8 @@
 mod biasing;
 mod channel;
 mod expand;
+#[cfg(target_arch = "x86_64")]
+mod expand_sse41;
 mod frame;
 mod hash;
 mod lanes;
@@ -17,4 +19,5 @@ mod levels;
 mod single;
 
 pub use channel::LentChannel;
+pub use expand::set_portable;
 pub use lanes::CpuLanes;
