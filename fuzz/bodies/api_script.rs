@@ -25,6 +25,7 @@ const NUM_CHANNELS: usize = 4;
 /// Data that is not dropped by then is lost.
 const LOST: Duration = Duration::from_secs(120);
 
+const HANDLE: koshi_status = koshi_status_code::KOSHI_E_HANDLE as koshi_status;
 const BUSY: koshi_status = koshi_status_code::KOSHI_E_BUSY as koshi_status;
 
 /// Sets of phrases.
@@ -182,7 +183,10 @@ fn look(channel: *mut koshi_channel) {
         for lattice in [
             make(|out, err| koshi_channel_lattice(channel, 1, out, err)),
             make(|out, err| koshi_channel_best_path_lattice(channel, 0, out, err)),
-            make(|out, err| koshi_channel_compact_lattice(channel, 1, out, &mut beam, err)),
+            // Longer ones take long, with labels on each loop of the graph.
+            (frames < 5)
+                .then(|| make(|out, err| koshi_channel_compact_lattice(channel, 1, out, &mut beam, err)))
+                .flatten(),
             committed,
         ] {
             free_made(koshi_lattice_free, lattice);
@@ -274,7 +278,9 @@ struct Script {
     decoder: *mut koshi_decoder,
     channels: Vec<Known>,
     decodables: Vec<Decodable>,
-    /// Freed before the others.
+    /// Channels that were freed.
+    stale: Vec<usize>,
+    /// Not freed yet.
     decoder_lives: bool,
     /// Rules by which pushes stop or results are cut: then nothing is compared.
     ruled: bool,
@@ -308,6 +314,7 @@ impl Script {
             decoder,
             channels: Vec::new(),
             decodables: Vec::new(),
+            stale: Vec::new(),
             decoder_lives: true,
             ruled: false,
         }
@@ -324,6 +331,11 @@ impl Script {
         let made = make(|out, err| unsafe { koshi_channel_new(self.decoder, out, err) });
         assert_eq!(made.is_some(), self.decoder_lives);
         let Some(made) = made else { return };
+        // Its place may be that of one that was freed, whose handle it does not answer to.
+        for handle in &self.stale {
+            // SAFETY: handles may be anything.
+            assert_eq!(call(|err| unsafe { koshi_channel_begin(*handle as *mut koshi_channel, err) }), HANDLE);
+        }
         let known = Known { handle: self.noted(made as usize), live: true, ..Known::default() };
         match self.channels.get_mut(at) {
             // One that lives is left to the end: its handle is still in the world.
@@ -420,6 +432,7 @@ impl Script {
                     call(|err| koshi_channel_set_determinize(channel, ptr::null(), config, err));
                 }
                 20 => self.listen(at, bytes),
+                21 if bytes.next().is_multiple_of(4) => self.wait_beside(at, bytes),
                 21 => {
                     let timeout = [0.0, 0.001, -1.0, f64::NAN, f64::INFINITY, 1e300, 0.01][bytes.below(7)];
                     call(|err| koshi_channel_wait(channel, timeout, err));
@@ -427,6 +440,7 @@ impl Script {
                 22 if self.channels.len() < NUM_CHANNELS || !self.channels[at].live => self.open(at),
                 22 => {
                     let freed = koshi_channel_free(channel);
+                    self.stale.push(channel as usize);
                     let known = &mut self.channels[at];
                     assert!(freed == 0 || !known.live || known.shared, "free answers {freed}");
                     (known.live, known.rows) = (false, None);
@@ -498,6 +512,27 @@ impl Script {
             }
         });
         assert!(status < 0);
+    }
+
+    /// Another thread waits while the utterance ends.
+    fn wait_beside(&mut self, at: usize, bytes: &mut Bytes) {
+        let handle = self.channels[at].handle;
+        let how = bytes.below(3);
+        std::thread::scope(|scope| {
+            // SAFETY: handles may be anything.
+            scope.spawn(move || call(|err| unsafe { koshi_channel_wait(handle as *mut koshi_channel, -1.0, err) }));
+            std::thread::yield_now();
+            let channel = handle as *mut koshi_channel;
+            // SAFETY: as above.
+            unsafe {
+                match how {
+                    0 => drop(call(|err| koshi_channel_finish(channel, err))),
+                    1 => drop(call(|err| koshi_channel_cancel(channel, err))),
+                    _ => drop(call(|err| koshi_channel_begin(channel, err))),
+                }
+            }
+        });
+        self.channels[at].rows = None;
     }
 
     /// The channel's results are those of a fresh one.
