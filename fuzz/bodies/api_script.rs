@@ -284,6 +284,8 @@ struct Script {
     decoder_lives: bool,
     /// Rules by which pushes stop or results are cut: then nothing is compared.
     ruled: bool,
+    /// Callbacks change whatever they meet.
+    touched: bool,
 }
 
 impl Script {
@@ -317,6 +319,7 @@ impl Script {
             stale: Vec::new(),
             decoder_lives: true,
             ruled: false,
+            touched: false,
         }
     }
 
@@ -336,7 +339,7 @@ impl Script {
             // SAFETY: handles may be anything.
             assert_eq!(call(|err| unsafe { koshi_channel_begin(*handle as *mut koshi_channel, err) }), HANDLE);
         }
-        let known = Known { handle: self.noted(made as usize), live: true, ..Known::default() };
+        let known = Known { handle: self.noted(made as usize), live: true, shared: self.touched, ..Known::default() };
         match self.channels.get_mut(at) {
             // One that lives is left to the end: its handle is still in the world.
             Some(place) if !place.live => *place = known,
@@ -376,6 +379,7 @@ impl Script {
     }
 
     fn forget_all(&mut self) {
+        self.touched = true;
         self.channels.iter_mut().for_each(|known| (known.rows, known.shared) = (None, true));
     }
 
