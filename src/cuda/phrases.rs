@@ -131,7 +131,7 @@ mod tests {
         let phrases = Phrases::new(&given, |_| true).unwrap();
         let words = lay_out(&phrases).unwrap();
         // States: none, 7, 7 9, 7 8, 9.
-        assert_eq!(words[..4], [28, 32, 36, 1]);
+        assert_eq!(words[..4], [28, 32, 36, 0]);
         let state = |first, fallback, held: f32, completed: f32| [first, fallback, held.to_bits(), completed.to_bits()];
         let states = [
             state(0, 0, 0.0, 0.0),
