@@ -227,7 +227,7 @@ fn tuning_tells_what_is_measured() {
     let number = |cell: &String| cell.parse::<f64>().unwrap();
     for row in table(&printed, "| beam | link_budget") {
         let share = number(&row[2]) / number(&row[3]);
-        assert!((0.25..=1.0).contains(&share), "{row:?}: {share}");
+        assert!((0.15..=1.0).contains(&share), "{row:?}: {share}");
     }
     let [graph] = &table(&printed, "| states")[..] else { panic!("one graph") };
     let formula = (11.0 * number(&graph[0]) + 13.0 * number(&graph[1])) / 1024.0;
