@@ -165,11 +165,9 @@ inline std::shared_ptr<const kept_graph> graph_of(const StdFst &fst)
     return last = std::move(kept);
 }
 
-} // namespace detail
-
-// Not in Kaldi: fills a lattice of Kaldi's from one of Koshi's, raw or compact as it is. Acoustic costs are
-// those without acoustic scale. False if it has no path.
-inline bool FillLattice(const lattice &from, Lattice *to)
+// States, arcs and final weights of `from`; make_arc(place, arc) and make_final(state, cost) give those of the type wanted.
+template <class Fst, class MakeArc, class MakeFinal>
+bool fill(const lattice &from, Fst *to, const MakeArc &make_arc, const MakeFinal &make_final)
 {
     to->DeleteStates();
     const auto arcs = from.arcs();
@@ -181,43 +179,43 @@ inline bool FillLattice(const lattice &from, Lattice *to)
     for (std::size_t state = 0; state < finals.size(); ++state) {
         const int source = int(state);
         to->ReserveArcs(source, offsets[state + 1] - offsets[state]);
-        for (std::size_t at = offsets[state]; at < offsets[state + 1]; ++at) {
-            const koshi_lattice_arc &arc = arcs[at];
-            const LatticeWeight weight(arc.graph_cost, arc.acoustic_cost);
-            to->AddArc(source, LatticeArc(arc.ilabel, arc.olabel, weight, int(arc.next)));
-        }
+        for (std::size_t at = offsets[state]; at < offsets[state + 1]; ++at)
+            to->AddArc(source, make_arc(at, arcs[at]));
         // A state that is not final has two infinite costs, which is Kaldi's zero.
-        to->SetFinal(source, LatticeWeight(finals[state].graph_cost, finals[state].acoustic_cost));
+        to->SetFinal(source, make_final(state, LatticeWeight(finals[state].graph_cost, finals[state].acoustic_cost)));
     }
     if (!finals.empty())
         to->SetStart(0);
     return !finals.empty();
 }
 
+} // namespace detail
+
+// Not in Kaldi: fills a lattice of Kaldi's from one of Koshi's, raw or compact as it is. Acoustic costs are
+// those without acoustic scale. False if it has no path.
+inline bool FillLattice(const lattice &from, Lattice *to)
+{
+    return detail::fill(
+        from, to,
+        [](std::size_t, const koshi_lattice_arc &arc) {
+            const LatticeWeight weight(arc.graph_cost, arc.acoustic_cost);
+            return LatticeArc(arc.ilabel, arc.olabel, weight, int(arc.next));
+        },
+        [](std::size_t, const LatticeWeight &costs) { return costs; });
+}
+
 inline bool FillLattice(const lattice &from, CompactLattice *to)
 {
-    to->DeleteStates();
-    const auto arcs = from.arcs();
-    const auto offsets = from.arc_offsets();
-    const auto finals = from.final_costs();
-    to->ReserveStates(int(finals.size()));
-    for (std::size_t state = 0; state < finals.size(); ++state)
-        to->AddState();
-    for (std::size_t state = 0; state < finals.size(); ++state) {
-        const int source = int(state);
-        to->ReserveArcs(source, offsets[state + 1] - offsets[state]);
-        for (std::size_t at = offsets[state]; at < offsets[state + 1]; ++at) {
-            const koshi_lattice_arc &arc = arcs[at];
+    return detail::fill(
+        from, to,
+        [&from](std::size_t at, const koshi_lattice_arc &arc) {
             const LatticeWeight costs(arc.graph_cost, arc.acoustic_cost);
             const CompactLatticeWeight weight(costs, from.string(at).to_vector());
-            to->AddArc(source, CompactLatticeArc(arc.olabel, arc.olabel, weight, int(arc.next)));
-        }
-        const LatticeWeight costs(finals[state].graph_cost, finals[state].acoustic_cost);
-        to->SetFinal(source, CompactLatticeWeight(costs, from.final_string(state).to_vector()));
-    }
-    if (!finals.empty())
-        to->SetStart(0);
-    return !finals.empty();
+            return CompactLatticeArc(arc.olabel, arc.olabel, weight, int(arc.next));
+        },
+        [&from](std::size_t state, const LatticeWeight &costs) {
+            return CompactLatticeWeight(costs, from.final_string(state).to_vector());
+        });
 }
 
 // Not in Kaldi: a decodable of Kaldi's as one that koshi_channel_advance pulls from. Index i is column
