@@ -15,7 +15,7 @@ use common::random_search::{COLUMNS, random_rows};
 use koshi::Error;
 use koshi::decoder::{
     BackendChoice, Channel, Decodable, Decoder, DecoderConfig, Listener, MatrixDecodable, SegmentEnd, SharedChannel,
-    Source,
+    Source, Writing,
 };
 use koshi::graph::{Columns, Graph, VecSource};
 use koshi::lattice::{DeterminizeConfig, Determinized, Path, RawLattice};
@@ -99,6 +99,17 @@ struct Told {
     closed: Option<Closed>,
 }
 
+/// A turn with the channel from inside a callback: a finish of another thread may be in the way, which is refused
+/// or does nothing more once the utterance has failed, but has its own turn.
+fn turn(line: &SharedChannel) -> Writing<'_> {
+    loop {
+        match line.write() {
+            Err(Error::Busy(_)) => thread::yield_now(),
+            turn => return turn.unwrap(),
+        }
+    }
+}
+
 /// A listener that notes what it is told and what it sees.
 struct Ear {
     line: Weak<SharedChannel>,
@@ -114,7 +125,7 @@ impl Ear {
 
     fn note(&self, event: Event) {
         let line = self.line.upgrade().unwrap();
-        let mut channel = line.write().unwrap();
+        let mut channel = turn(&line);
         if channel.determinize_config().is_some() {
             channel.settle().unwrap();
         }
