@@ -125,10 +125,15 @@ fn a_large_batch_is_not_passed_by_small_ones() {
     let repository = Repository::new(3);
     repository.accept(&mut vec![1]).unwrap();
     thread::scope(|scope| {
+        let waiting = |count| {
+            while repository.waiting() < count {
+                thread::yield_now()
+            }
+        };
         scope.spawn(|| repository.accept(&mut vec![2, 3, 4]).unwrap());
-        thread::sleep(Duration::from_millis(50));
+        waiting(1);
         scope.spawn(|| repository.accept(&mut vec![5]).unwrap());
-        thread::sleep(Duration::from_millis(50));
+        waiting(2);
         assert_eq!(repository.provide(9), Ok(vec![1]), "5 would fit, but came later");
         assert_eq!(repository.provide(9), Ok(vec![2, 3, 4]));
         assert_eq!(repository.provide(9), Ok(vec![5]));
@@ -147,7 +152,7 @@ fn a_batch_wakes_all_who_can_have_a_part() {
         thread::sleep(Duration::from_millis(50));
         repository.accept(&mut vec![1, 2]).unwrap();
         let begun = Instant::now();
-        while fetched.load(Ordering::Acquire) < 2 && begun.elapsed() < Duration::from_secs(10) {
+        while fetched.load(Ordering::Acquire) < 2 && begun.elapsed() < Duration::from_secs(60) {
             thread::sleep(Duration::from_millis(1));
         }
         // So that a sleeper ends the test as well.
@@ -172,7 +177,7 @@ fn room_for_two_wakes_two() {
         thread::sleep(Duration::from_millis(50));
         assert_eq!(repository.provide(9), Ok(vec![1, 2]));
         let begun = Instant::now();
-        while brought.load(Ordering::Acquire) < 2 && begun.elapsed() < Duration::from_secs(10) {
+        while brought.load(Ordering::Acquire) < 2 && begun.elapsed() < Duration::from_secs(60) {
             thread::sleep(Duration::from_millis(1));
         }
         repository.cancel();
@@ -194,7 +199,6 @@ fn all_who_wait_are_told_of_the_end() {
     let empty = Repository::<u32>::new(1);
     let full = Repository::new(1);
     full.accept(&mut vec![0]).unwrap();
-    let begun = Instant::now();
     thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| assert_eq!(empty.provide(1), Err(Refusal::Cancelled)));
@@ -204,7 +208,6 @@ fn all_who_wait_are_told_of_the_end() {
         empty.cancel();
         full.done();
     });
-    assert!(begun.elapsed() < Duration::from_secs(20));
     assert_eq!(full.provide(9), Ok(vec![0]));
     assert_eq!(empty.accept(&mut vec![1]), Err(Refusal::Cancelled));
     let dropped = std::sync::Arc::new(());

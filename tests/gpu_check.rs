@@ -213,9 +213,9 @@ const PASSED: &str = "echo 'test result: ok. 3 passed; 0 failed'";
 fn what_does_not_end_and_what_tests_nothing_has_failed() {
     let folder = stubs(&[
         ("image/good", PASSED),
-        ("image/slow", "sleep 60"),
+        ("image/slow", "sleep 600"),
         ("image/filtered", "echo 'test result: ok. 0 passed; 0 failed; 7 filtered out'"),
-        ("image/late", "sleep 60"),
+        ("image/late", "sleep 600"),
         ("koshi_bench_gpu", "exit 0"),
     ]);
     let results = tempfile::tempdir().unwrap();
@@ -234,7 +234,7 @@ fn what_does_not_end_and_what_tests_nothing_has_failed() {
     if !Path::new("/usr/local/cuda").exists() {
         assert_eq!(said(&table, "tests with kernels from source"), "not run: no libnvrtc");
     }
-    assert!(since.elapsed().as_secs() < 60);
+    assert!(since.elapsed().as_secs() < 300);
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn the_benchmark_ends_when_its_time_is_over() {
     assert!(printed.contains("out of time (--budget 8), left out: "), "{printed}");
     assert!(printed.contains("512 lanes, chunk 64"), "{printed}");
     // A batch under way is not cut off.
-    assert!(since.elapsed().as_secs() < 60, "{:?}", since.elapsed());
+    assert!(since.elapsed().as_secs() < 300, "{:?}", since.elapsed());
     for (arguments, message) in [
         (&["--lanes", "0"][..], "--lanes 0: cannot be read"),
         (&["--settings", "8,5,300"], "--settings 8,5,300: cannot be read"),

@@ -1,11 +1,17 @@
-//! A Rust program that uses the C functions keeps its own logger and panic hook.
+//! A Rust program that uses the library keeps its own logger and panic hook.
+
+mod common;
 
 use std::ffi::c_void;
 use std::panic::{catch_unwind, panic_any, set_hook};
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use common::graph::{arc, source};
+use koshi::decoder::{Decoder, DecoderConfig, Listener, SharedChannel};
 use koshi::ffi::*;
+use koshi::graph::{Columns, Graph};
 use log::{LevelFilter, Log, Metadata, Record};
 
 static MESSAGES: AtomicU32 = AtomicU32::new(0);
@@ -56,6 +62,18 @@ fn the_hosts_logger_stays() {
     assert!(MESSAGES.load(Ordering::Relaxed) >= 2, "failed calls are logged");
 }
 
+/// A listener that panics at the end.
+struct Bomb;
+
+impl Listener for Bomb {
+    fn partial(&self) {}
+    fn endpoint(&self) {}
+    fn finished(&self) {
+        panic!("a bomb");
+    }
+    fn failed(&self, _: &koshi::Error) {}
+}
+
 #[test]
 fn the_hosts_panics_reach_its_hook() {
     set_hook(Box::new(|_| {
@@ -65,5 +83,14 @@ fn the_hosts_panics_reach_its_hook() {
     assert!(unsafe { koshi_version() } > 0);
     assert!(catch_unwind(|| panic_any(1)).is_err());
     assert_eq!(PANICS.load(Ordering::Relaxed), 1);
+    // So do those of its listeners, on a thread of the library's.
+    let graph = Graph::from_source(&source(Some(0), vec![(0.0, vec![arc(1, 1, 0.0, 0)])]), Columns::Labels).unwrap();
+    let decoder = Decoder::new(Arc::new(graph), DecoderConfig::default()).unwrap();
+    let line = SharedChannel::new(decoder.new_channel().unwrap()).unwrap();
+    line.set_listener(Some(Arc::new(Bomb))).unwrap();
+    line.begin().unwrap();
+    line.finish().unwrap();
+    assert!(line.wait(None).unwrap());
+    assert_eq!(PANICS.load(Ordering::Relaxed), 2);
     drop(std::panic::take_hook());
 }

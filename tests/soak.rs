@@ -226,6 +226,9 @@ impl Used {
             }
             _ => {
                 assert_eq!(status, CANCELLED);
+                // A callback may be asking about what was searched before: a begin would meet it.
+                // SAFETY: a live channel.
+                assert_eq!(call(|err| unsafe { koshi_channel_wait(channel, -1.0, err) }), CANCELLED);
                 shared.cancelled.fetch_add(1, Ordering::Relaxed);
                 return self.begin(random);
             }

@@ -6,6 +6,7 @@ mod noting;
 
 use std::sync::{Arc, Mutex};
 
+use common::aloud::aloud;
 use common::graph::Rng;
 use koshi::decoder::{BackendChoice, Channel, Decodable, Decoder, DecoderConfig, Listener, SharedChannel, Source};
 use koshi::graph::{Columns, Graph};
@@ -88,7 +89,7 @@ impl Listener for AtEnds {
         self.telling.lock().unwrap().push(noting::count());
     }
     fn failed(&self, error: &koshi::Error) {
-        panic!("{error}");
+        aloud(|| panic!("{error}"));
     }
 }
 

@@ -388,6 +388,8 @@ fn queries_see_the_last_batch<F: Queued>() {
     let decoder = decoder::<F>(&DecoderConfig { chunk_frames: 8, ..config() });
     let line = open_line::<F>(&decoder);
     F::submit(&line, all).unwrap();
+    // Before others ask: where all is searched by now this call finishes the channel itself, with nobody in the way.
+    F::finish_line(&line).unwrap();
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in 0..3 {
@@ -401,7 +403,6 @@ fn queries_see_the_last_batch<F: Queued>() {
                 }
             });
         }
-        F::finish_line(&line).unwrap();
         let waited = F::wait(&line, 120.0);
         over.store(true, Ordering::Relaxed);
         assert_eq!(waited, Ok(true), "queries without a pause do not keep the scheduler out");
@@ -663,8 +664,9 @@ fn a_listener_is_replaced_or_dropped<F: Queued>() {
             let _whole = &dropped;
             inside.fetch_add(1, Ordering::SeqCst);
             thread::sleep(Duration::from_micros(300));
-            // Nobody lets go of it while it runs, nor calls it after a later one was set.
-            assert_eq!(current.load(Ordering::SeqCst), round);
+            // Nobody lets go of it while it runs, nor calls it once the next one is set. It may be called before the
+            // one in front is let go of.
+            assert!(current.load(Ordering::SeqCst) <= round);
             inside.fetch_sub(1, Ordering::SeqCst);
         };
         F::listen(&line, Some(Arc::new(ear))).unwrap();
@@ -687,8 +689,8 @@ fn a_slow_listener_holds_up_no_search<F: Queued>() {
     let ear = move |event| {
         let held = held.lock().unwrap();
         held.0.send(event).unwrap();
-        // Until told to go on, or for good.
-        let _ = held.1.recv();
+        // Until `go` is dropped, for good then.
+        assert!(held.1.recv().is_err());
     };
     F::listen(&slow, Some(Arc::new(ear))).unwrap();
     let events = noting::<F>(&other);
@@ -711,10 +713,9 @@ fn a_slow_listener_holds_up_no_search<F: Queued>() {
     assert_eq!(F::wait(&other, 0.0), Ok(false), "nothing of it is told");
     assert_eq!(events.try_iter().count(), 0);
     assert_eq!(F::line_frames(&slow), 1, "searched under its own callback");
-    go.send(()).unwrap();
+    drop(go);
     done::<F>(&other);
     assert_eq!(events.try_iter().collect::<Vec<_>>(), [Event::Partial, Event::Finished]);
-    drop(go);
     F::listen(&slow, None).unwrap();
     done::<F>(&slow);
     assert_eq!(F::line_frames(&slow), 10);

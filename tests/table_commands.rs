@@ -85,7 +85,8 @@ fn case_b77_closed_pipe() {
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     let mut writer = TableWriter::<Int>::open("ark,f:| exec <&-; sleep 0.2").unwrap();
     let mut failed = None;
-    for _ in 0..100 {
+    // At the latest when the shell has ended, whenever that is.
+    for _ in 0..6_000 {
         if let Err(error) = writer.write("key", &1) {
             failed = Some(error);
             break;

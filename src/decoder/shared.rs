@@ -18,6 +18,7 @@ use parking_lot::{Condvar, Mutex, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::error::{Error, Result, try_box};
 use crate::exclusive::{Exclusive, Use};
+use crate::quiet::Pause;
 use crate::search::Rows;
 
 use super::Decoder;
@@ -269,7 +270,10 @@ impl SharedChannel {
         let Some(listener) = ear.listener.clone() else { return };
         ear.told = true;
         drop(ear);
-        if catch_unwind(AssertUnwindSafe(|| event(&*listener))).is_err() {
+        let pause = Pause::enter();
+        let outcome = catch_unwind(AssertUnwindSafe(|| event(&*listener)));
+        drop(pause);
+        if outcome.is_err() {
             log::error!("a listener panicked");
         }
         // Before others are told that it is over: if it was replaced meanwhile, this is its end.

@@ -114,6 +114,12 @@ impl<T> Repository<T> {
         Ok(fetched)
     }
 
+    /// Batches that wait for room.
+    pub fn waiting(&self) -> u64 {
+        let state = self.lock();
+        state.came - state.let_in
+    }
+
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         // Nothing that can panic runs under the lock but the drop of what cannot be half done.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,6 +1,7 @@
 //! What several test files need.
 #![allow(dead_code)] // each test file uses its own part
 
+pub mod aloud;
 pub mod biased;
 pub mod c;
 pub mod graph;

@@ -9,6 +9,8 @@ use std::time::Duration;
 use koshi::decoder::{Decodable, DecoderMetrics, Listener, SharedChannel, Source};
 use koshi::ffi::*;
 
+use crate::common::aloud::aloud;
+
 use super::c::{Handle, call, code, handle};
 use super::rust::{fault, rows, status};
 use super::{C, Face, Matrix, Outcome, Results, Rust, Status, results};
@@ -139,19 +141,19 @@ struct Ears(Ear);
 
 impl Listener for Ears {
     fn partial(&self) {
-        (self.0)(Event::Partial);
+        aloud(|| (self.0)(Event::Partial));
     }
 
     fn endpoint(&self) {
-        (self.0)(Event::Endpoint);
+        aloud(|| (self.0)(Event::Endpoint));
     }
 
     fn finished(&self) {
-        (self.0)(Event::Finished);
+        aloud(|| (self.0)(Event::Finished));
     }
 
     fn failed(&self, error: &koshi::Error) {
-        (self.0)(Event::Failed(status(error)));
+        aloud(|| (self.0)(Event::Failed(status(error))));
     }
 }
 
@@ -222,7 +224,8 @@ impl Queued for Rust {
 
 unsafe fn told(user_data: *mut c_void, event: Event) {
     // SAFETY: `listen` passes such a box, which lives until its drop runs.
-    (unsafe { &*user_data.cast::<Ear>() })(event);
+    let ear = unsafe { &*user_data.cast::<Ear>() };
+    aloud(|| ear(event));
 }
 
 unsafe extern "C" fn partial(user_data: *mut c_void, channel: *mut koshi_channel) {
