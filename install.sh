@@ -91,13 +91,19 @@ in_pc() {
     esac
 }
 
-# fill TEMPLATE SYSTEM_LIBRARIES: the template with this installation's folders.
+# fill TEMPLATE SYSTEM_LIBRARIES: the template with this installation's folders, whatever letters are in their names.
 fill() {
-    local pc=$libdir/pkgconfig cmake=$libdir/cmake/koshi
-    sed -e "s|@prefix@|\${pcfiledir}/$(realpath -m --relative-to="$pc" "$prefix")|" \
-        -e "s|@includedir@|$(in_pc "$includedir")|" -e "s|@libdir@|$(in_pc "$libdir")|" \
-        -e "s|@cmake_includedir@|$(way "$cmake" "$includedir")|" -e "s|@cmake_libdir@|$(way "$cmake" "$libdir")|" \
-        -e "s|@version@|$version|g" -e "s|@soversion@|$soversion|g" -e "s|@system_libraries@|$2|" "include/$1"
+    local pc=$libdir/pkgconfig cmake=$libdir/cmake/koshi text
+    text=$(< "include/$1")
+    text=${text//@prefix@/"\${pcfiledir}/$(realpath -m --relative-to="$pc" "$prefix")"}
+    text=${text//@includedir@/"$(in_pc "$includedir")"}
+    text=${text//@libdir@/"$(in_pc "$libdir")"}
+    text=${text//@cmake_includedir@/"$(way "$cmake" "$includedir")"}
+    text=${text//@cmake_libdir@/"$(way "$cmake" "$libdir")"}
+    text=${text//@version@/"$version"}
+    text=${text//@soversion@/"$soversion"}
+    text=${text//@system_libraries@/"$2"}
+    echo "$text"
 }
 
 put() { install -D -m "$1" "$2" "${DESTDIR:-}$3"; }

@@ -420,7 +420,18 @@ fn the_command_describes_checks_and_writes() {
     let stderr = String::from_utf8(koshi_graph(&["check", cache]).stderr).unwrap();
     assert_eq!(stderr.matches(&format!("{cache}: byte 4096: state blocks are not")).count(), 1, "{stderr}");
     assert_eq!(stderr.matches(&format!("{cache}: ")).count(), 1, "{stderr}");
-    for words in [&["check", cache][..], &["info", cache], &["check", "/nonexistent"], &["check"], &["chew", fst]] {
+    // A cache file is mapped: a stream cannot be.
+    let streamed = koshi_graph(&["cache", fst, "-"]);
+    assert!(String::from_utf8_lossy(&streamed.stderr).contains("has a name, not -"), "{streamed:?}");
+    assert!(!PathBuf::from("-").exists());
+    for words in [
+        &["cache", fst, "-"][..],
+        &["check", cache],
+        &["info", cache],
+        &["check", "/nonexistent"],
+        &["check"],
+        &["chew", fst],
+    ] {
         let failed = koshi_graph(words);
         assert_eq!(failed.status.code(), Some(1));
         assert!(failed.stdout.is_empty() && !failed.stderr.is_empty());

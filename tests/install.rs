@@ -191,6 +191,28 @@ fn private_libraries_are_those_of_rust() {
     assert_eq!(listed.trim_end_matches(')').split_whitespace().collect::<BTreeSet<_>>(), wanted);
 }
 
+/// Letters that mean something to a shell, to sed, or to pkg-config's callers.
+#[test]
+fn names_of_folders_are_taken_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let (lib, include) = (place("lib & more | \\1"), place("R&D/include"));
+    install(&format!("--prefix='{}' --libdir='{lib}' --includedir='{include}'", place("prefix")), "");
+    let read = |name: &str| fs::read_to_string(Path::new(&lib).join(name)).unwrap();
+    let pc = read("pkgconfig/koshi.pc");
+    assert!(pc.contains(&format!("\nincludedir={include}\nlibdir={lib}\n")), "{pc}");
+    let cmake = read("cmake/koshi/koshi-config.cmake");
+    assert!(
+        cmake.contains(&format!("\"{include}\" ABSOLUTE")) && cmake.contains(&format!("\"{lib}\" ABSOLUTE")),
+        "{cmake}"
+    );
+    if has("pkg-config") {
+        let found =
+            shell(&format!("PKG_CONFIG_PATH='{lib}/pkgconfig' pkg-config --variable=includedir koshi"), folder.path());
+        assert_eq!(found.trim_end().replace('\\', ""), include);
+    }
+}
+
 #[test]
 fn a_wrong_option_is_refused_and_help_is_given() {
     let run = |option: &str| Command::new("./install.sh").arg(option).current_dir(common::root()).output().unwrap();

@@ -47,6 +47,7 @@ fn run(model: &str, arguments: &[String]) -> Result<(), Failure> {
     match arguments[..] {
         ["info", graph] => print_info(&read(graph, columns)?)?,
         ["check", graph] => drop(read(graph, columns)?),
+        ["cache", _, "-"] => return Err(Failure::Usage("cache: a file that can be mapped has a name, not -".into())),
         ["cache", graph, cache] => read(graph, columns)?.write_cache(cache)?,
         _ => return Err(Failure::Usage("info, check or cache, and the files that it takes".into())),
     }

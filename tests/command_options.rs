@@ -1,10 +1,10 @@
-//! Commands in the names of files: each program runs them unless it is told not to (`--allow-commands=false`); the
-//! library does not until it is told to.
+//! Options of every program. Values of the wrong type are refused. Commands in the names of files are run unless the
+//! program is told not to (`--allow-commands=false`); the library does not run them until it is told to.
 
 mod common;
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 /// A name that leaves a file if it is run as a command.
 const NAME: &str = "touch ran |";
@@ -27,6 +27,40 @@ const CALLS: &[(&str, &[&str])] = &[
     ("koshi-transducer", &[NAME]),
 ];
 
+/// Runs a program of `CALLS`.
+fn run(program: &str, words: &[&str], place: &Path) -> Output {
+    let folder = Path::new(env!("CARGO_BIN_EXE_koshi-graph")).parent().unwrap();
+    Command::new(folder.join(program)).args(words).current_dir(place).output().unwrap()
+}
+
+/// A value that is none of its type, and one that is missing, is told with the option's name before anything is done.
+#[test]
+fn wrong_values_are_told_with_the_options_name() {
+    let place = tempfile::tempdir().unwrap();
+    for (program, words) in CALLS {
+        let refused = |options: &[&str], message: &str| {
+            let output = run(program, &[options, *words].concat(), place.path());
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(said.contains(message) && said.contains("; --help tells how"), "{program} {options:?}: {said}");
+            assert!(said.lines().count() == 1 && output.stdout.is_empty(), "{program} {options:?}: {said}");
+            assert_eq!(output.status.code(), Some(1), "{program} {options:?}");
+        };
+        let help = String::from_utf8(run(program, &["--help"], place.path()).stderr).unwrap();
+        let options = help.lines().filter_map(|line| line.strip_prefix("  --")?.split_once(' '));
+        let mut numbers = 0;
+        for (name, doc) in options.filter(|(_, doc)| !doc.contains("(string")) {
+            refused(&[&format!("--{name}=abc")], &format!("--{name}=abc: expected "));
+            if doc.contains("(int,") || doc.contains("(float,") {
+                numbers += 1;
+                refused(&[&format!("--{name}=")], &format!("--{name}=: expected a "));
+                refused(&[&format!("--{name}"), "abc"], &format!("--{name} needs a value: --{name}=..."));
+            }
+        }
+        assert!(numbers > 0, "{program} has --verbose: {help}");
+    }
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+}
+
 #[test]
 fn every_program_can_be_told_not_to_run_commands() {
     let mut programs: Vec<String> = std::fs::read_dir(common::root().join("src/bin"))
@@ -37,13 +71,11 @@ fn every_program_can_be_told_not_to_run_commands() {
         .collect();
     programs.sort();
     assert_eq!(programs, CALLS.iter().map(|call| call.0).collect::<Vec<_>>(), "each program, in order");
-    let folder = Path::new(env!("CARGO_BIN_EXE_koshi-graph")).parent().unwrap();
     for (program, words) in CALLS {
         for allowed in [false, true] {
             let place = tempfile::tempdir().unwrap();
             let option = format!("--allow-commands={allowed}");
-            let output = Command::new(folder.join(program)).arg(option).args(*words).current_dir(place.path()).output();
-            let output = output.unwrap();
+            let output = run(program, &[&[option.as_str()], *words].concat(), place.path());
             let said = String::from_utf8_lossy(&output.stderr);
             let refused = said.contains("commands in file names are not allowed");
             let runs = allowed && *program != "koshi-transducer";
