@@ -23,6 +23,8 @@ use memmap2::MmapMut;
 const MOST_BYTES: usize = 1 << 14;
 /// An input that takes longer hangs, on the slowest of machines.
 const HANGS: Duration = Duration::from_secs(300);
+/// No input takes as much memory, nor do those of all targets together.
+const MOST_MEMORY: u64 = 2 << 30;
 /// Runs of a body that make an input smaller.
 const MOST_TRIES: usize = 2_000;
 
@@ -187,22 +189,35 @@ impl Kept {
     }
 }
 
-/// Ends the process where one input takes too long.
+/// Ends the process where one input takes too long, or where memory grows without a bound.
 fn watch(name: &str, count: &Weak<AtomicU64>) {
     let (mut seen, mut since) = (0, Instant::now());
     while let Some(count) = count.upgrade() {
+        if memory() > MOST_MEMORY {
+            end_with(&format!("an input of {name}, or of a target beside it, takes {} bytes", memory()));
+        }
         let now = count.load(Ordering::Relaxed);
         if now != seen {
             (seen, since) = (now, Instant::now());
         } else if since.elapsed() > HANGS {
-            // Not by eprintln!, whose words the test harness holds back.
-            let words = format!("{name}: an input hangs; it is in target/fuzz/{name}.last\n");
-            let _ = std::io::stderr().write_all(words.as_bytes());
-            std::process::abort();
+            end_with(&format!("{name}: an input hangs; it is in target/fuzz/{name}.last"));
         }
         drop(count);
-        std::thread::sleep(Duration::from_millis(500));
+        std::thread::sleep(Duration::from_millis(100));
     }
+}
+
+/// Not by eprintln!, whose words the test harness holds back.
+fn end_with(words: &str) {
+    let _ = std::io::stderr().write_all(format!("{words}\n").as_bytes());
+    std::process::abort();
+}
+
+/// Bytes of memory that the process has in use.
+fn memory() -> u64 {
+    let pages = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let resident = pages.split(' ').nth(1).and_then(|pages| pages.parse().ok());
+    resident.unwrap_or(0u64) * 4096
 }
 
 struct Random(SplitMix);

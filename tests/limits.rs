@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use common::graph::Rng;
 use koshi::Error;
-use koshi::decoder::{Decoder, DecoderConfig};
+use koshi::decoder::{BackendChoice, Decodable, Decoder, DecoderConfig, SharedChannel, Source};
 use koshi::graph::{Columns, Graph};
 use koshi::search::{Rows, SearchConfig};
 
@@ -78,6 +78,76 @@ fn looking_does_not_use_up_the_memory_limit() {
     for memory_limit in [500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000] {
         assert_eq!(reached(memory_limit, true), reached(memory_limit, false), "{memory_limit}");
     }
+}
+
+/// A decodable that says to have `columns` columns, and fills those that it is asked for, or whole rows.
+struct Wide {
+    columns: usize,
+    whole: bool,
+}
+
+impl Decodable for Wide {
+    fn num_columns(&mut self) -> koshi::Result<usize> {
+        Ok(self.columns)
+    }
+
+    fn num_frames_ready(&mut self) -> koshi::Result<u64> {
+        Ok(3)
+    }
+
+    fn is_last_frame(&mut self, frame: u64) -> koshi::Result<bool> {
+        Ok(frame == 2)
+    }
+
+    fn fills_whole_rows(&self) -> bool {
+        self.whole
+    }
+
+    fn fill_row(&mut self, _: u64, _: &dyn Fn(&mut [bool]), row: &mut [f32]) -> koshi::Result<()> {
+        row.fill(-1.0);
+        Ok(())
+    }
+}
+
+impl Source for Wide {
+    fn with(&self, body: &mut dyn FnMut(&mut dyn Decodable) -> koshi::Result<()>) -> koshi::Result<()> {
+        body(&mut Wide { ..*self })
+    }
+}
+
+/// Whatever a decodable says of its width: no row is longer than the graph needs or the limit, nor are all rows of a
+/// pull together.
+#[test]
+fn a_decodable_is_not_believed_any_width() {
+    let (graph, _, dim) = graph_and_rows(&mut Rng(8));
+    let config = DecoderConfig { num_threads: 1, backend: BackendChoice::Cpu, ..DecoderConfig::default() };
+    let decoder = Decoder::new(graph, config).unwrap();
+    let mut pushed = decoder.new_channel().unwrap();
+    pushed.begin().unwrap();
+    pushed.push(Rows::dense(&vec![-1.0; 3 * dim], dim).unwrap()).unwrap();
+    let wanted = pushed.lattice(true).unwrap();
+    let line = SharedChannel::new(decoder.new_channel().unwrap()).unwrap();
+    const MOST: usize = 1 << 24;
+    let cases = [(dim, true), (dim, false), (MOST, true), (MOST + 1, true), (MOST + 1, false)];
+    for (columns, whole) in cases.into_iter().chain([true, false].map(|whole| (i32::MAX as usize, whole))) {
+        let refused = whole && columns > MOST;
+        line.begin().unwrap();
+        let advanced = line.write_unqueued().unwrap().advance(&mut Wide { columns, whole }, None);
+        line.begin().unwrap();
+        line.submit_from(Arc::new(Wide { columns, whole })).unwrap();
+        let waited = line.wait(None);
+        if refused {
+            assert!(matches!(advanced, Err(Error::Limit(_))) && matches!(waited, Err(Error::Limit(_))), "{columns}");
+        } else {
+            assert_eq!((advanced.unwrap(), waited.unwrap()), (3, true), "{columns}");
+            assert!(line.write().unwrap().lattice(true).unwrap() == wanted, "{columns}");
+        }
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let peak: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    // A row of all columns, one in the queue, and its costs.
+    assert!(peak < 600 << 10, "{peak} kB");
 }
 
 #[test]

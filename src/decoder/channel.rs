@@ -21,6 +21,9 @@ use super::metrics::Metrics;
 use super::row_queue::RowQueue;
 use super::segments::{Segment, SegmentEnd, Segments};
 
+/// Columns of a decodable, at most, unless the graph reads more of them; and scores that are pulled of it in one go.
+const MOST_COLUMNS: usize = 1 << 24;
+
 /// Where a channel stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChannelState {
@@ -320,7 +323,7 @@ impl Channel {
     /// it too.
     pub fn advance(&mut self, decodable: &mut dyn Decodable, max_frames: Option<u64>) -> Result<u64> {
         self.check_open()?;
-        let dim = decodable.num_columns()?;
+        let dim = self.columns_of(decodable)?;
         let mut row = std::mem::take(&mut self.row);
         row.clear();
         let outcome = try_reserve(&mut row, dim, "row").and_then(|()| {
@@ -329,6 +332,20 @@ impl Channel {
         });
         self.row = row;
         outcome
+    }
+
+    /// Columns of the rows that `decodable` is asked for: of those asked for column by column, none that the graph
+    /// does not read. [`Error::Limit`] above [`MOST_COLUMNS`].
+    fn columns_of(&self, decodable: &mut dyn Decodable) -> Result<usize> {
+        let (dim, read) = (decodable.num_columns()?, self.decoder.graph().num_columns() as usize);
+        if !decodable.fills_whole_rows() {
+            return Ok(dim.min(read));
+        }
+        let most = MOST_COLUMNS.max(read);
+        if dim > most {
+            return Err(Error::Limit(format!("a decodable has {dim} columns; it may have {most}")));
+        }
+        Ok(dim)
     }
 
     fn pull(&mut self, decodable: &mut dyn Decodable, max_frames: u64, row: &mut [f32]) -> Result<u64> {
@@ -369,8 +386,9 @@ impl Channel {
         if count == 0 {
             return Ok(false);
         }
-        let dim = decodable.num_columns()?;
+        let dim = self.columns_of(decodable)?;
         self.decoder.graph().check_width(dim)?;
+        let count = count.min((MOST_COLUMNS / dim.max(1)).max(1) as u64);
         let (since, lane) = (Instant::now(), self.lane.lane());
         for frame in first..first + count {
             rows.append_row(dim, since, metrics, |row| {
