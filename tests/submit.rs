@@ -6,15 +6,17 @@ mod common;
 mod face;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use common::graph::{Rng, arc, source};
 use common::random_search::{COLUMNS, random_config, random_graph, random_rows};
+use cudarc::driver::{CudaContext, DevicePtr};
 use face::queued::Growing;
 use face::{Event, Face, Matrix, Outcome, Queued, Results, Rust, Status, graph, solo};
+use koshi::cuda::DeviceRows;
 use koshi::decoder::{Decodable, DecoderConfig, Source};
 use koshi::graph::VecSource;
 use koshi::search::SearchConfig;
@@ -57,6 +59,7 @@ over_both_faces_on_gpu! {
     a_slow_listener_holds_up_no_search
     case_b48_queued_channel_used_again
     case_b50_destroyed_with_a_slow_callback
+    rows_of_the_device_never_pass_the_queue
 }
 
 const DIM: usize = 4;
@@ -119,8 +122,15 @@ fn submit_all<F: Queued>(line: &F::Line, rows: Matrix, rng: &mut Rng) {
 /// A listener that notes what it is told.
 fn noting<F: Queued>(line: &F::Line) -> Receiver<Event> {
     let (told, events) = channel();
-    let told = Mutex::new(told);
-    F::listen(line, Some(Arc::new(move |event| told.lock().unwrap().send(event).unwrap_or(())))).unwrap();
+    let told = Mutex::new((told, 0));
+    let ear = move |event| {
+        let mut told = told.lock().unwrap();
+        told.1 += 1;
+        // Told without end, they would take all memory before a test fails.
+        assert!(told.1 < 100_000, "{event:?} again and again");
+        told.0.send(event).unwrap_or(());
+    };
+    F::listen(line, Some(Arc::new(ear))).unwrap();
     events
 }
 
@@ -221,13 +231,8 @@ fn one_queue_filled_by_many_threads<F: Queued>() {
     assert!((1..=4).all(|label| words.iter().filter(|word| **word == label).count() == 60));
 }
 
-fn the_queue_is_bounded<F: Queued>() {
-    let config = DecoderConfig { queue_frames: 8, ..config() };
-    let data = rows(&mut Rng(3), 40);
-    let all = Matrix::dense(&data, DIM);
-    let decoder = decoder::<F>(&config);
-    let line = open_line::<F>(&decoder);
-    // A callback of its own that does not return holds it up.
+/// Begins an utterance of which nothing is searched yet, behind one that has begun: a callback of the one before does not return until it is told to.
+fn held_up<F: Queued>(line: &F::Line) -> Sender<()> {
     let (go, hold) = channel::<()>();
     let (held, inside) = channel();
     let hold = Mutex::new((held, hold));
@@ -238,10 +243,20 @@ fn the_queue_is_bounded<F: Queued>() {
             hold.1.recv().unwrap();
         }
     };
-    F::listen(&line, Some(Arc::new(ear))).unwrap();
-    F::cancel_line(&line).unwrap();
+    F::listen(line, Some(Arc::new(ear))).unwrap();
+    F::cancel_line(line).unwrap();
     inside.recv().unwrap();
-    F::begin_line(&line).unwrap();
+    F::begin_line(line).unwrap();
+    go
+}
+
+fn the_queue_is_bounded<F: Queued>() {
+    let config = DecoderConfig { queue_frames: 8, ..config() };
+    let data = rows(&mut Rng(3), 40);
+    let all = Matrix::dense(&data, DIM);
+    let decoder = decoder::<F>(&config);
+    let line = open_line::<F>(&decoder);
+    let go = held_up::<F>(&line);
 
     assert_eq!(status(F::submit(&line, all.part(0, 9))), Status::KOSHI_E_LIMIT);
     F::submit(&line, all.part(0, 5)).unwrap();
@@ -263,6 +278,40 @@ fn the_queue_is_bounded<F: Queued>() {
     F::finish_line(&line).unwrap();
     done::<F>(&line);
     assert_eq!(F::line_results(&line), solo::<F>(&tangle(), &config, all.part(0, 16)));
+}
+
+/// What a push is told while rows are queued, rows in the device's memory are told too; and nothing has changed.
+fn rows_of_the_device_never_pass_the_queue<F: Queued>() {
+    let data = rows(&mut Rng(33), 12);
+    let all = Matrix::dense(&data, DIM);
+    let context = CudaContext::new(0).unwrap();
+    let stream = context.new_stream().unwrap();
+    let memory = stream.clone_htod(&data).unwrap();
+    stream.synchronize().unwrap();
+    let at = memory.device_ptr(&stream).0;
+    let given = DeviceRows { at, frames: 12, dim: DIM, stride: DIM, stream: stream.cu_stream() as usize };
+    let decoder = decoder::<F>(&config());
+    let line = open_line::<F>(&decoder);
+    let go = held_up::<F>(&line);
+    F::submit(&line, all.part(0, 5)).unwrap();
+    for rows in [given, DeviceRows { frames: 0, ..given }, DeviceRows { at: 0, ..given }] {
+        let fault = F::push_device_line(&line, rows).unwrap_err();
+        let pushed = F::push_line(&line, all.part(0, rows.frames)).unwrap_err();
+        assert_eq!((fault.status, &fault), (Status::KOSHI_E_BUSY, &pushed));
+    }
+    assert_eq!((F::line_frames(&line), F::metrics(&decoder).queued_frames), (0, 5));
+    go.send(()).unwrap();
+    done::<F>(&line);
+    // Behind the queue, between two of its own, and in front of rows that are queued.
+    F::push_device_line(&line, DeviceRows { frames: 7, ..given.behind(5) }).unwrap();
+    F::submit(&line, all.part(0, 5)).unwrap();
+    done::<F>(&line);
+    F::push_device_line(&line, given.behind(5)).unwrap();
+    F::finish_line(&line).unwrap();
+    done::<F>(&line);
+    assert_eq!(status(F::push_device_line(&line, given)), Status::KOSHI_E_STATE);
+    let twice = data.repeat(2);
+    assert_eq!(F::line_results(&line), solo::<F>(&tangle(), &config(), Matrix::dense(&twice, DIM)));
 }
 
 fn states_of_a_queued_channel<F: Queued>() {

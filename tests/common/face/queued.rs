@@ -6,6 +6,7 @@ use std::ptr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use koshi::cuda::DeviceRows;
 use koshi::decoder::{Decodable, DecoderMetrics, Listener, SharedChannel, Source};
 use koshi::ffi::*;
 
@@ -42,6 +43,8 @@ pub trait Queued: Face + 'static {
     fn cancel_line(line: &Self::Line) -> Outcome;
     fn listen(line: &Self::Line, ear: Option<Ear>) -> Outcome;
     fn push_line(line: &Self::Line, rows: Matrix) -> Outcome;
+    /// The same for rows in the device's memory, which are there until the call returns.
+    fn push_device_line(line: &Self::Line, rows: DeviceRows) -> Outcome;
     fn line_frames(line: &Self::Line) -> u64;
     fn line_words(line: &Self::Line) -> Outcome<Vec<i32>>;
     fn line_results(line: &Self::Line) -> Results;
@@ -195,6 +198,11 @@ impl Queued for Rust {
 
     fn push_line(line: &Self::Line, matrix: Matrix) -> Outcome {
         line.write_unqueued().and_then(|mut channel| channel.push(rows(matrix).unwrap())).map_err(fault)
+    }
+
+    fn push_device_line(line: &Self::Line, rows: DeviceRows) -> Outcome {
+        // SAFETY: memory and a stream of the device.
+        line.write_unqueued().and_then(|mut channel| unsafe { channel.push_device(rows) }).map(drop).map_err(fault)
     }
 
     fn line_frames(line: &Self::Line) -> u64 {
@@ -383,6 +391,13 @@ impl Queued for C {
 
     fn push_line(line: &Self::Line, rows: Matrix) -> Outcome {
         C::push(&mut lent(line), rows)
+    }
+
+    fn push_device_line(line: &Self::Line, rows: DeviceRows) -> Outcome {
+        let DeviceRows { at, frames, dim, stride, stream } = rows;
+        let stream = ptr::without_provenance_mut(stream);
+        // SAFETY: as above.
+        call(|err| unsafe { koshi_channel_push_device(line.pointer(), at, frames, dim, stride, stream, err) })
     }
 
     fn line_frames(line: &Self::Line) -> u64 {
