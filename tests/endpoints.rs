@@ -6,43 +6,13 @@ mod common;
 use std::sync::Arc;
 
 use common::graph::Rng;
-use common::random_endpoints::{Case, SHIFT};
+use common::random_endpoints::{Case, endpoint};
 use common::reference::{Reference, Stop};
 use koshi::Error;
 use koshi::decoder::{BackendChoice, BatchItem, Channel, Decoder, DecoderConfig, SegmentEnd};
 use koshi::graph::{Columns, Graph};
 use koshi::lattice::Path;
-use koshi::search::{Endpoint, EndpointAction, EndpointConfig, EndpointRule, Rows, Silence};
-
-/// Silence at the end of a path, frame by frame from its first.
-fn trailing_silence(path: &Path, silence: &Silence) -> u64 {
-    let silent = |frame: usize| match silence {
-        Silence::Ilabels(labels) => labels.contains(&path.ilabels[frame]),
-        Silence::Olabels(labels) => {
-            let words = path.frames.iter().filter(|&&start| start as usize <= frame).count();
-            words == 0 || labels.contains(&path.olabels[words - 1])
-        }
-        Silence::Phones(_) => unreachable!(),
-    };
-    (0..path.ilabels.len()).fold(0, |silence, frame| if silent(frame) { silence + 1 } else { 0 })
-}
-
-/// The rules as their definition reads.
-fn holds(rule: &EndpointRule, frames: u64, silence: u64, relative_cost: f32) -> bool {
-    let reached = |frames: u64, seconds: f64| frames as f64 >= (seconds / SHIFT - 1e-4).ceil();
-    (!rule.must_contain_nonsilence || frames > silence)
-        && reached(silence, rule.min_trailing_silence)
-        && relative_cost <= rule.max_relative_cost
-        && reached(frames, rule.min_utterance_length)
-}
-
-/// The end point at the reference's last time, if the rules hold there.
-fn endpoint(reference: &Reference, config: &EndpointConfig) -> Option<Endpoint> {
-    let (frames, relative_cost) = (reference.tokens.len() as u64 - 1, reference.final_relative_cost());
-    let silence = trailing_silence(&reference.best_path(false), &config.silence);
-    let rule = config.rules.iter().position(|rule| holds(rule, frames, silence, relative_cost))?;
-    Some(Endpoint { rule: rule as u32 + 1, frames, trailing_silence: silence, relative_cost })
-}
+use koshi::search::{EndpointAction, EndpointConfig, EndpointRule, Rows, Silence};
 
 /// Pushes of one to nine rows, now and then as a batch, from `from` on; how many were taken in all.
 fn push_on(channel: &mut Channel, rows: Rows<'_>, from: usize, rng: &mut Rng) -> (usize, Result<(), Error>) {

@@ -4,6 +4,7 @@
 pub mod aloud;
 pub mod biased;
 pub mod c;
+pub mod committing;
 pub mod graph;
 pub mod random_endpoints;
 pub mod random_search;

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use super::graph::Rng;
 use super::random_search::{COLUMNS, random_config, random_graph, random_rows};
+use super::reference::Reference;
 use koshi::decoder::{BackendChoice, Channel, Decoder, DecoderConfig};
 use koshi::graph::{Columns, Graph, VecSource};
-use koshi::search::{EndpointAction, EndpointConfig, EndpointRule, Rows, SearchConfig, Silence};
+use koshi::lattice::Path;
+use koshi::search::{Endpoint, EndpointAction, EndpointConfig, EndpointRule, Rows, SearchConfig, Silence};
 
 pub const SHIFT: f64 = 0.03;
 
@@ -80,4 +82,34 @@ impl Case {
         let mut channel = self.decoder(backend, 32).new_channel().unwrap();
         channel.begin().ok().map(|()| channel)
     }
+}
+
+/// Silence at the end of a path, frame by frame from its first.
+pub fn trailing_silence(path: &Path, silence: &Silence) -> u64 {
+    let silent = |frame: usize| match silence {
+        Silence::Ilabels(labels) => labels.contains(&path.ilabels[frame]),
+        Silence::Olabels(labels) => {
+            let words = path.frames.iter().filter(|&&start| start as usize <= frame).count();
+            words == 0 || labels.contains(&path.olabels[words - 1])
+        }
+        Silence::Phones(_) => unreachable!(),
+    };
+    (0..path.ilabels.len()).fold(0, |silence, frame| if silent(frame) { silence + 1 } else { 0 })
+}
+
+/// The rules as their definition reads.
+pub fn holds(rule: &EndpointRule, frames: u64, silence: u64, relative_cost: f32) -> bool {
+    let reached = |frames: u64, seconds: f64| frames as f64 >= (seconds / SHIFT - 1e-4).ceil();
+    (!rule.must_contain_nonsilence || frames > silence)
+        && reached(silence, rule.min_trailing_silence)
+        && relative_cost <= rule.max_relative_cost
+        && reached(frames, rule.min_utterance_length)
+}
+
+/// The end point at the reference's last time, if the rules hold there.
+pub fn endpoint(reference: &Reference, config: &EndpointConfig) -> Option<Endpoint> {
+    let (frames, relative_cost) = (reference.tokens.len() as u64 - 1, reference.final_relative_cost());
+    let silence = trailing_silence(&reference.whole_best_path(), &config.silence);
+    let rule = config.rules.iter().position(|rule| holds(rule, frames, silence, relative_cost))?;
+    Some(Endpoint { rule: rule as u32 + 1, frames, trailing_silence: silence, relative_cost })
 }

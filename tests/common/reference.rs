@@ -97,10 +97,13 @@ pub enum Stop {
 pub struct Reference {
     /// The graph; another of the same states may take its place between two frames.
     pub graph: Searched,
-    config: SearchConfig,
+    pub(super) config: SearchConfig,
     /// By time: cost of each token before the subtraction of the least.
     pub tokens: Vec<BTreeMap<u32, f32>>,
     pub links: Vec<Link>,
+    /// The best path's links up to the time `base`, where lattices begin: a stream may be committed up to there.
+    pub(super) committed: Vec<Link>,
+    pub(super) base: usize,
     next_beam: f32,
     cutoff: f32,
 }
@@ -116,8 +119,16 @@ impl Reference {
         let given = GraphArc { ilabel: 0, olabel: 0, weight: 0.0, next: graph.start };
         let arc = Arc { given, graph: 0.0, bias: 0.0, rank: u32::MAX };
         let start = Link { src: (0, 0), dst: (0, graph.start), arc, cost: 0.0, acoustic: 0.0 };
-        let mut reference =
-            Reference { graph, config, tokens: Vec::new(), links: Vec::new(), next_beam: 0.0, cutoff: 0.0 };
+        let mut reference = Reference {
+            graph,
+            config,
+            tokens: Vec::new(),
+            links: Vec::new(),
+            committed: Vec::new(),
+            base: 0,
+            next_beam: 0.0,
+            cutoff: 0.0,
+        };
         reference.settle(0, &[start], config.beam)?;
         Ok(reference)
     }
@@ -240,7 +251,7 @@ impl Reference {
         (tokens, links)
     }
 
-    fn least(&self, time: usize) -> f32 {
+    pub(super) fn least(&self, time: usize) -> f32 {
         self.tokens[time].values().copied().fold(f32::INFINITY, f32::min)
     }
 
@@ -291,13 +302,12 @@ impl Reference {
         least(&self.end_costs(|end| end.graph)) - least(&self.end_costs(|_| 0.0))
     }
 
-    /// Extra cost of every token from the ends.
-    fn extras(&self, ends: &BTreeMap<u32, (f32, f32)>) -> BTreeMap<(usize, u32), f32> {
-        let last = self.tokens.len() - 1;
+    /// Extra cost of every token from the ends at time `last`.
+    pub(super) fn extras(&self, last: usize, ends: &BTreeMap<u32, (f32, f32)>) -> BTreeMap<(usize, u32), f32> {
         let mut extras: BTreeMap<(usize, u32), f32> =
             ends.iter().map(|(&state, &(extra, _))| ((last, state), extra)).collect();
         let mut by_time: Vec<Vec<&Link>> = vec![Vec::new(); last + 1];
-        self.links.iter().for_each(|link| by_time[link.dst.0].push(link));
+        self.links.iter().filter(|link| link.dst.0 <= last).for_each(|link| by_time[link.dst.0].push(link));
         for links in by_time.iter().rev() {
             // Epsilon links among them: round after round, until nothing changes.
             loop {
@@ -321,12 +331,17 @@ impl Reference {
 
     /// The raw lattice in canonical order.
     pub fn lattice(&self, use_final: bool) -> RawLattice {
-        let beam = self.config.lattice_beam;
         let (ends, reached_final) = self.ends(use_final);
         if use_final && !reached_final && self.tokens.len() == 1 {
             return RawLattice::empty(self.config.acoustic_scale);
         }
-        let extras = self.extras(&ends);
+        self.lattice_to(self.tokens.len() - 1, &ends, reached_final)
+    }
+
+    /// The lattice from where lattices begin to the ends at time `last`.
+    pub(super) fn lattice_to(&self, last: usize, ends: &BTreeMap<u32, (f32, f32)>, reached_final: bool) -> RawLattice {
+        let beam = self.config.lattice_beam;
+        let extras = self.extras(last, ends);
         let mut order: Vec<(usize, u32, u32)> = extras
             .iter()
             .filter(|(_, extra)| **extra <= beam)
@@ -336,7 +351,7 @@ impl Reference {
         let number: BTreeMap<(usize, u32), u32> =
             order.iter().enumerate().map(|(number, &(time, _, state))| ((time, state), number as u32)).collect();
         let mut arcs: Vec<(u32, u32, u32, LatticeArc, f32)> = Vec::new();
-        for link in &self.links {
+        for link in self.links.iter().filter(|link| link.dst.0 <= last) {
             let extra = link.cost - self.tokens[link.dst.0][&link.dst.1];
             let survives = extras.get(&link.dst).is_some_and(|to| extra + to <= beam);
             if survives {
@@ -355,7 +370,6 @@ impl Reference {
         for state in 1..offsets.len() {
             offsets[state] += offsets[state - 1];
         }
-        let last = self.tokens.len() - 1;
         let finals = order.iter().map(|&(time, _, state)| match ends.get(&state) {
             Some(&(extra, graph)) if time == last && extra <= beam => LatticeWeight { graph, acoustic: 0.0 },
             _ => LatticeWeight::ZERO,
@@ -372,11 +386,11 @@ impl Reference {
         RawLattice {
             bias,
             finals: finals.collect(),
-            times: order.iter().map(|&(time, ..)| time as u32).collect(),
+            times: order.iter().map(|&(time, ..)| (time - self.base) as u32).collect(),
             arcs: arcs.into_iter().map(|(.., arc, _)| arc).collect(),
             offsets,
             acoustic_scale: self.config.acoustic_scale,
-            num_frames: last as u32,
+            num_frames: (last - self.base) as u32,
             reached_final,
         }
     }
@@ -385,6 +399,14 @@ impl Reference {
     pub fn best_path(&self, use_final: bool) -> Path {
         let (ends, reached_final) = self.ends(use_final);
         self.path_of(use_final, &ends, reached_final)
+    }
+
+    /// The best path to the best token with the input labels of all frames, those committed too.
+    pub fn whole_best_path(&self) -> Path {
+        let mut path = self.best_path(false);
+        let committed = self.committed.iter().map(|link| link.arc.given.ilabel).filter(|&ilabel| ilabel != 0);
+        path.ilabels = committed.chain(path.ilabels).collect();
+        path
     }
 
     /// The best path to a token that emits next.
@@ -403,21 +425,13 @@ impl Reference {
             return path;
         }
         let (&state, &(_, final_cost)) = ends.iter().find(|(_, end)| end.0 == 0.0).unwrap();
-        let mut at = (self.tokens.len() - 1, state);
-        let mut steps = Vec::new();
-        loop {
-            let alpha = self.tokens[at.0][&at.1];
-            let into = self.links.iter().filter(|link| link.dst == at && link.cost - alpha == 0.0);
-            let Some(link) = into.min_by_key(|link| link.arc.rank) else { break };
-            steps.push(*link);
-            at = link.src;
-        }
-        for link in steps.into_iter().rev() {
+        let steps = self.best_links((self.tokens.len() - 1, state));
+        for link in self.committed.iter().chain(&steps) {
             let Arc { given, graph, bias, .. } = link.arc;
             path.graph_cost += f64::from(graph);
             path.acoustic_cost += f64::from(link.acoustic);
             path.bias_cost += f64::from(bias);
-            if given.ilabel != 0 {
+            if given.ilabel != 0 && link.src.0 >= self.base {
                 path.ilabels.push(given.ilabel);
             }
             if given.olabel != 0 {
@@ -430,24 +444,36 @@ impl Reference {
         path
     }
 
+    /// The best link into a token by the tie rules.
+    pub(super) fn best_link(&self, to: (usize, u32)) -> Option<&Link> {
+        let alpha = self.tokens[to.0][&to.1];
+        let into = self.links_into(to.0).iter().filter(|link| link.dst == to && link.cost - alpha == 0.0);
+        into.min_by_key(|link| link.arc.rank)
+    }
+
+    /// The links into the tokens of a time: they stand in the order of times.
+    pub(super) fn links_into(&self, time: usize) -> &[Link] {
+        let before = |time: usize| self.links.partition_point(|link| link.dst.0 < time);
+        &self.links[before(time)..before(time + 1)]
+    }
+
+    /// The links of the best path to a token, from where lattices begin.
+    pub(super) fn best_links(&self, to: (usize, u32)) -> Vec<Link> {
+        let mut links: Vec<Link> =
+            std::iter::successors(self.best_link(to), |link| self.best_link(link.src)).copied().collect();
+        links.reverse();
+        links
+    }
+
     /// Best path words to each token that emits next.
     pub fn words_of_emitting(&self) -> Vec<Vec<i32>> {
         let last = self.tokens.len() - 1;
         let least = self.least(last);
         let emitting = self.tokens[last].iter().filter(|(_, alpha)| **alpha - least <= self.cutoff);
-        let words = emitting.map(|(&state, _)| {
-            let mut words = Vec::new();
-            let mut at = (last, state);
-            loop {
-                let alpha = self.tokens[at.0][&at.1];
-                let into = self.links.iter().filter(|link| link.dst == at && link.cost - alpha == 0.0);
-                let Some(link) = into.min_by_key(|link| link.arc.rank) else { break };
-                let olabel = link.arc.given.olabel;
-                words.extend((olabel != 0).then_some(olabel));
-                at = link.src;
-            }
-            words.reverse();
-            words
+        let words = emitting.map(|(&state, _)| -> Vec<i32> {
+            let steps = self.best_links((last, state));
+            let olabels = self.committed.iter().chain(&steps).map(|link| link.arc.given.olabel);
+            olabels.filter(|&olabel| olabel != 0).collect()
         });
         words.collect()
     }
