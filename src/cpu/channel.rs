@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use crate::error::{Error, Result, try_reserve};
+use crate::error::{Error, Result, try_push, try_reserve};
 use crate::graph::{Graph, HAS_EPSILONS};
 use crate::lattice::{LatticePiece, Path, RawLattice};
 use crate::search::{
-    CommitConfig, CommittedLattice, Emission, Endpoint, EndpointRules, History, LaneChannel, Phrases, Rows,
-    SearchConfig, SearchStats, TimeStart, Token, Window, scale_row,
+    CommitConfig, CommittedLattice, Emission, Endpoint, EndpointRules, History, LaneChannel, Link, Phrases, Rows,
+    SearchConfig, SearchStats, TimeStart, Window, grow, scale_row,
 };
 
 use super::biasing::{Biased, Plain};
-use super::expand::{Emitters, expand};
+use super::expand::{Emitters, Expanded, expand};
 use super::frame::{Scratch, settle};
 
 /// What all channels of a decoder share.
@@ -69,13 +69,16 @@ impl CpuChannel {
         let shared = Arc::clone(&self.shared);
         self.emitters.clear();
         self.stats = SearchStats::default();
-        scratch.candidates.clear();
-        scratch.candidates.costs.push(0.0);
-        scratch.candidates.dsts.push(shared.graph.start());
-        scratch.candidates.bias.extend(self.history.bias.is_on().then(|| self.history.bias.start()));
-        scratch.candidates.srcs.push(0);
-        scratch.candidates.arcs.push(0);
-        self.take_time(&shared, None, (0.0, shared.config.beam), &[], scratch)
+        let start = self.history.younger.end();
+        let links = &mut self.history.younger.links;
+        // The start state as a candidate.
+        grow(links, 1, "links")?;
+        links.push(Link { src: 0, arc: 0, cost: 0.0, dst: shared.graph.start() });
+        scratch.bias.clear();
+        if self.history.bias.is_on() {
+            try_push(&mut scratch.bias, self.history.bias.start(), "candidates")?;
+        }
+        self.take_time(&shared, None, (0.0, shared.config.beam), &[], scratch, start)
     }
 
     /// Advances by one row. On an error the channel stays as it was.
@@ -97,24 +100,36 @@ impl CpuChannel {
             costs.resize(width, 0.0);
         }
         scale_row(row, config.acoustic_scale, frame, costs)?;
-        let (emitters, costs, out) = (&self.emitters, &costs[..width], &mut scratch.candidates);
-        let found = match self.history.bias.now() {
-            None => expand(graph, Plain, emitters, costs, self.next_beam, out)?,
-            Some(steps) => expand(graph, Biased { graph, steps }, emitters, costs, self.next_beam, out)?,
+        self.history.make_room(graph, config, &mut scratch.backward)?;
+        let start = self.history.younger.end();
+        let found = self.expand_frame(&shared, &costs[..width], row, &mut scratch.bias);
+        let found = found.inspect_err(|_| self.history.younger.cut(start))?;
+        let theta = (found.best + self.next_beam).min(f32::MAX);
+        self.take_time(&shared, Some(frame), (found.best, theta), row, scratch, start)?;
+        self.stats.frames += 1;
+        self.stats.arcs += found.arcs;
+        self.stats.effective_beam = self.stats.effective_beam.min(theta - found.best);
+        Ok(())
+    }
+
+    /// Puts the candidates of a frame behind the links of the younger window. `costs` are scaled from `row`.
+    fn expand_frame(&mut self, shared: &Shared, costs: &[f32], row: &[f32], to: &mut Vec<u32>) -> Result<Expanded> {
+        let (graph, emitters, frame) = (&*shared.graph, &self.emitters, self.stats.frames);
+        let History { bias, younger, .. } = &mut self.history;
+        let before = younger.links.len();
+        let found = match bias.now() {
+            None => expand(graph, Plain, emitters, costs, self.next_beam, &mut younger.links, to)?,
+            Some(steps) => {
+                expand(graph, Biased { graph, steps }, emitters, costs, self.next_beam, &mut younger.links, to)?
+            }
         };
         if found.best == f32::INFINITY {
             return Err(Error::NoTokens { frame });
         }
         if found.best == f32::NEG_INFINITY {
-            return Err(overflow(graph, scratch, row, frame));
+            return Err(overflow(graph, &younger.links[before..], &costs[..row.len()], row, frame));
         }
-        let theta = (found.best + self.next_beam).min(f32::MAX);
-        self.history.make_room(graph, config, &mut scratch.backward)?;
-        self.take_time(&shared, Some(frame), (found.best, theta), row, scratch)?;
-        self.stats.frames += 1;
-        self.stats.arcs += found.arcs;
-        self.stats.effective_beam = self.stats.effective_beam.min(theta - found.best);
-        Ok(())
+        Ok(found)
     }
 
     /// Lets `phrases` bias the search from the next frame on.
@@ -127,8 +142,8 @@ impl CpuChannel {
         Ok(())
     }
 
-    /// Closes the time that the candidates lead to, and settles who emits next. `bounds` are the least
-    /// candidate and theta.
+    /// Closes the time that begins at `start` and that the candidates behind it lead to, and settles who emits
+    /// next. `bounds` are the least candidate and theta.
     fn take_time(
         &mut self,
         shared: &Shared,
@@ -136,8 +151,8 @@ impl CpuChannel {
         bounds: (f32, f32),
         row: &[f32],
         scratch: &mut Scratch,
+        start: TimeStart,
     ) -> Result<()> {
-        let start = self.history.younger.end();
         let outcome = self.try_take_time(shared, frame, bounds, row, scratch, start);
         if outcome.is_err() {
             self.history.younger.cut(start);
@@ -160,10 +175,10 @@ impl CpuChannel {
         try_reserve(&mut self.history.younger.rows, row.len(), "rows")?;
         let History { bias, younger, .. } = &mut self.history;
         let settled = match bias.now() {
-            None => settle(graph, Plain, config, frame, bounds, scratch, younger)?,
-            Some(steps) => settle(graph, Biased { graph, steps }, config, frame, bounds, scratch, younger)?,
+            None => settle(graph, Plain, config, frame, bounds, scratch, younger, start)?,
+            Some(steps) => settle(graph, Biased { graph, steps }, config, frame, bounds, scratch, younger, start)?,
         };
-        let tokens = &self.history.younger.tokens[start.tokens..];
+        let alphas = &self.history.younger.alphas[start.tokens..];
         let least = settled.least;
         if least == f32::NEG_INFINITY {
             return Err(Error::Limit(format!(
@@ -171,13 +186,13 @@ impl CpuChannel {
                 frame.unwrap_or(0)
             )));
         }
-        let above = tokens.iter().map(|token| token.alpha - least);
-        let more = tokens.len().saturating_sub(scratch.room.len());
+        let above = alphas.iter().map(|alpha| alpha - least);
+        let more = alphas.len().saturating_sub(scratch.room.len());
         try_reserve(&mut scratch.room, more, "selection")?;
         let emission = Emission::of(above, config, &mut scratch.room);
         let Window { states, bias, .. } = &self.history.younger;
         let bias = bias.get(start.tokens..).unwrap_or(&[]);
-        self.emitters.take(&states[start.tokens..], bias, tokens, least, emission.cutoff)?;
+        self.emitters.take(&states[start.tokens..], bias, alphas, least, emission.cutoff)?;
 
         self.history.younger.rows.extend_from_slice(row);
         self.history.younger.starts.push(start);
@@ -192,8 +207,7 @@ impl CpuChannel {
         stats.max_active_held += u64::from(emission.max_active_held);
         stats.capacity_held += u64::from(settled.capacity_held);
         if settled.capacity_held {
-            stats.effective_beam =
-                stats.effective_beam.min(settled.theta - least_of(scratch.candidates.costs.iter().copied()));
+            stats.effective_beam = stats.effective_beam.min(settled.theta - bounds.0);
         }
         Ok(())
     }
@@ -254,11 +268,11 @@ fn least_of(costs: impl Iterator<Item = f32>) -> f32 {
 }
 
 /// Names the frame and column of a candidate that fell to `-inf`.
-fn overflow(graph: &Graph, scratch: &Scratch, row: &[f32], frame: u64) -> Error {
-    let at = scratch.candidates.costs.iter().position(|&cost| cost == f32::NEG_INFINITY);
-    let ilabel = at.map_or(0, |at| graph.ilabel(scratch.candidates.arcs[at]));
-    let least = least_of(scratch.row_costs[..row.len()].iter().copied());
-    let column = scratch.row_costs.iter().position(|&cost| cost == least).unwrap_or(0);
+fn overflow(graph: &Graph, candidates: &[Link], costs: &[f32], row: &[f32], frame: u64) -> Error {
+    let fallen = candidates.iter().find(|link| link.cost == f32::NEG_INFINITY);
+    let ilabel = fallen.map_or(0, |link| graph.ilabel(link.arc));
+    let least = least_of(costs.iter().copied());
+    let column = costs.iter().position(|&cost| cost == least).unwrap_or(0);
     Error::Scores { frame, column, value: row.get(column).copied().unwrap_or(f32::NAN) }
         .context(format!("an arc with ilabel {ilabel} takes its token's cost below the range of 32-bit floats"))
 }
@@ -266,8 +280,8 @@ fn overflow(graph: &Graph, scratch: &Scratch, row: &[f32], frame: u64) -> Error 
 impl Emitters {
     /// Takes the tokens with `alpha - least <= cutoff`, the best one first: its candidates make
     /// the running bound tight from the start.
-    fn take(&mut self, states: &[u32], bias: &[u32], tokens: &[Token], least: f32, cutoff: f32) -> Result<()> {
-        let n = states.len().min(tokens.len());
+    fn take(&mut self, states: &[u32], bias: &[u32], alphas: &[f32], least: f32, cutoff: f32) -> Result<()> {
+        let n = states.len().min(alphas.len());
         // All memory first, so that on an error the tokens of the time before stay.
         let more = n.saturating_sub(self.len());
         try_reserve(&mut self.states, more, "emitting tokens")?;
@@ -281,8 +295,8 @@ impl Emitters {
         self.bias.clear();
         // Written always, counted if it emits: no branch to mispredict.
         let (mut count, mut best) = (0, 0);
-        for (at, (&state, token)) in states.iter().zip(tokens).enumerate() {
-            let cost = token.alpha - least;
+        for (at, (&state, &alpha)) in states.iter().zip(alphas).enumerate() {
+            let cost = alpha - least;
             // SAFETY: `count <= at < n`, the length of all three.
             unsafe {
                 *self.states.get_unchecked_mut(count) = state & !HAS_EPSILONS;

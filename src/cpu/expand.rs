@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Result, try_reserve};
 use crate::graph::{Graph, Header};
-use crate::prefetch::prefetch;
+use crate::search::{Link, grow};
 
 use super::biasing::Biasing;
 #[cfg(target_arch = "x86_64")]
@@ -46,54 +46,6 @@ impl Emitters {
     }
 }
 
-/// Candidates of a frame, side by side, in no order that matters.
-#[derive(Debug, Default)]
-pub(super) struct Candidates {
-    pub costs: Vec<f32>,
-    /// Destination words.
-    pub dsts: Vec<u32>,
-    /// Bias states of the destinations; empty without phrases.
-    pub bias: Vec<u32>,
-    /// Places of the source tokens.
-    pub srcs: Vec<u32>,
-    /// Arc numbers.
-    pub arcs: Vec<u32>,
-}
-
-impl Candidates {
-    pub fn len(&self) -> usize {
-        self.costs.len()
-    }
-
-    pub fn clear(&mut self) {
-        self.costs.clear();
-        self.dsts.clear();
-        self.bias.clear();
-        self.srcs.clear();
-        self.arcs.clear();
-    }
-
-    pub(super) fn reserve<B: Biasing>(&mut self, more: usize) -> Result<()> {
-        if B::ON {
-            try_reserve(&mut self.bias, more, "candidates")?;
-        }
-        try_reserve(&mut self.costs, more, "candidates")?;
-        try_reserve(&mut self.dsts, more, "candidates")?;
-        try_reserve(&mut self.srcs, more, "candidates")?;
-        try_reserve(&mut self.arcs, more, "candidates")
-    }
-
-    pub(super) fn capacity<B: Biasing>(&self) -> usize {
-        let bias = if B::ON { self.bias.capacity() } else { usize::MAX };
-        self.costs.capacity().min(self.dsts.capacity()).min(self.srcs.capacity()).min(self.arcs.capacity()).min(bias)
-    }
-
-    pub fn memory(&self) -> usize {
-        let labels = self.dsts.capacity() + self.bias.capacity() + self.srcs.capacity() + self.arcs.capacity();
-        (self.costs.capacity() + labels) * 4
-    }
-}
-
 /// What pass 1 found.
 pub(super) struct Expanded {
     /// Least candidate; `+inf` if there is none.
@@ -114,8 +66,9 @@ pub fn set_portable(on: bool) {
     PORTABLE.store(on, Ordering::Relaxed);
 }
 
-/// Fills `out` with the candidates of all `emitters` that lie within `next_beam` of the least
-/// found so far: all that are within it of the least of all, and some more.
+/// Puts the candidates of all `emitters` that lie within `next_beam` of the least found so far behind the `links` that
+/// are there: all that are within it of the least of all, and some more, with destination words in place of
+/// tokens. `to` becomes their bias states, if there are phrases.
 /// `costs[column]` is the scaled acoustic cost; the row has at least `graph.row_width()` entries.
 pub(super) fn expand<B: Biasing>(
     graph: &Graph,
@@ -123,24 +76,25 @@ pub(super) fn expand<B: Biasing>(
     emitters: &Emitters,
     costs: &[f32],
     next_beam: f32,
-    out: &mut Candidates,
+    links: &mut Vec<Link>,
+    to: &mut Vec<u32>,
 ) -> Result<Expanded> {
-    out.clear();
+    to.clear();
     assert!(costs.len() >= graph.row_width(), "the row's width was checked before");
     #[cfg(target_arch = "x86_64")]
     if !B::ON && !costs.is_empty() && is_x86_feature_detected!("sse4.1") && !PORTABLE.load(Ordering::Relaxed) {
         // SAFETY: the processor has it.
         return unsafe {
             match graph.wide() {
-                true => expand_sse41::expand_all::<u32>(graph, emitters, costs, next_beam, out),
-                false => expand_sse41::expand_all::<u16>(graph, emitters, costs, next_beam, out),
+                true => expand_sse41::expand_all::<u32>(graph, emitters, costs, next_beam, links),
+                false => expand_sse41::expand_all::<u16>(graph, emitters, costs, next_beam, links),
             }
         };
     }
     if graph.wide() {
-        expand_all::<u32, B>(graph, bias, emitters, costs, next_beam, out)
+        expand_all::<u32, B>(graph, bias, emitters, costs, next_beam, links, to)
     } else {
-        expand_all::<u16, B>(graph, bias, emitters, costs, next_beam, out)
+        expand_all::<u16, B>(graph, bias, emitters, costs, next_beam, links, to)
     }
 }
 
@@ -171,24 +125,18 @@ fn expand_all<C: Column, B: Biasing>(
     emitters: &Emitters,
     costs: &[f32],
     next_beam: f32,
-    out: &mut Candidates,
+    links: &mut Vec<Link>,
+    to: &mut Vec<u32>,
 ) -> Result<Expanded> {
     let words = graph.words();
     let mut best = f32::INFINITY;
     let mut arcs = 0u64;
-    let mut n = 0usize;
-    let mut capacity = out.capacity::<B>();
-    let count = emitters.len();
-    for at in 0..count {
+    for at in 0..emitters.len() {
         if let Some(&ahead) = emitters.states.get(at + PREFETCH) {
-            prefetch_block(words, ahead);
+            graph.prefetch(ahead);
         }
         let header = Header::unpack(words, emitters.states[at]);
-        if n + header.n_emit > capacity {
-            set_len::<B>(out, n);
-            out.reserve::<B>(header.n_emit)?;
-            capacity = out.capacity::<B>();
-        }
+        reserve::<B>(header.n_emit, links, to)?;
         arcs += header.n_emit as u64;
         let (alpha, token) = (emitters.costs[at], emitters.tokens[at]);
         let from = B::state(&emitters.bias, at);
@@ -196,58 +144,46 @@ fn expand_all<C: Column, B: Biasing>(
 
         let end = header.body + 2 * header.n_emit + Header::column_words(header.n_emit, size_of::<C>() == 4);
         assert!(end <= words.len());
+        let mut n = links.len();
         // SAFETY: the block lies inside `words` (asserted just above): weights, then
         // destinations, then columns, `n_emit` of each; words are aligned for both column types.
-        // Columns are below `row_width`, whatever the arcs hold, and `expand` compared that with the row. `n + n_emit <= capacity` of all output arrays,
-        // and `n` grows by at most one an arc.
+        // Columns are below `row_width`, whatever the arcs hold, and `expand` compared that with the row. Both
+        // output lists have room for `n_emit` more, and `n` grows by at most one an arc. What lies below `n` has been
+        // written.
         unsafe {
             let weights = words.as_ptr().add(header.body).cast::<f32>();
             let dsts = words.as_ptr().add(header.body + header.n_emit);
             let columns = words.as_ptr().add(header.body + 2 * header.n_emit).cast::<C>();
-            let (out_costs, out_dsts) = (out.costs.as_mut_ptr(), out.dsts.as_mut_ptr());
-            let out_bias = out.bias.as_mut_ptr();
-            let (out_srcs, out_arcs) = (out.srcs.as_mut_ptr(), out.arcs.as_mut_ptr());
+            let (out, first) = (links.as_mut_ptr(), n);
+            let out_bias = to.as_mut_ptr().wrapping_add(to.len());
             for arc in 0..header.n_emit {
                 let acoustic = *costs.get_unchecked((*columns.add(arc)).index());
                 let number = header.first_arc.wrapping_add(arc as u32);
-                let (to, weight) = bias.step(from, number, *weights.add(arc));
+                let (bias, weight) = bias.step(from, number, *weights.add(arc));
                 let cost = alpha + (weight + acoustic);
-                *out_costs.add(n) = cost;
-                *out_dsts.add(n) = *dsts.add(arc);
-                *out_srcs.add(n) = token;
-                *out_arcs.add(n) = number;
-                if let Some(to) = B::number(to) {
-                    *out_bias.add(n) = to;
+                out.add(n).write(Link { src: token, arc: number, cost, dst: *dsts.add(arc) });
+                if let Some(bias) = B::number(bias) {
+                    out_bias.add(n - first).write(bias);
                 }
                 n += usize::from(cost <= bound);
                 best = if cost < best { cost } else { best };
             }
+            if B::ON {
+                to.set_len(to.len() + n - first);
+            }
+            links.set_len(n);
         }
     }
-    set_len::<B>(out, n);
     Ok(Expanded { best, arcs })
 }
 
-/// Sets the length of all arrays.
-pub(super) fn set_len<B: Biasing>(out: &mut Candidates, n: usize) {
-    assert!(n <= out.capacity::<B>());
-    // SAFETY: within the capacity, and the first `n` entries have been written by `expand_all`
-    // (every entry below the running count was stored before the count passed it).
-    unsafe {
-        out.costs.set_len(n);
-        out.dsts.set_len(n);
-        out.bias.set_len(if B::ON { n } else { 0 });
-        out.srcs.set_len(n);
-        out.arcs.set_len(n);
-    }
-}
-
-/// Asks for the first two cache lines of a state's block.
+/// Room for `more` candidates.
 #[inline(always)]
-pub(super) fn prefetch_block(words: &[u32], id: u32) {
-    let block = words.as_ptr().wrapping_add(id as usize * 2);
-    prefetch(block);
-    prefetch(block.wrapping_add(16));
+fn reserve<B: Biasing>(more: usize, links: &mut Vec<Link>, to: &mut Vec<u32>) -> Result<()> {
+    if B::ON {
+        try_reserve(to, more, "candidates")?;
+    }
+    grow(links, more, "links")
 }
 
 #[cfg(test)]
@@ -258,11 +194,10 @@ mod tests {
     use crate::graph::{Columns, GraphArc, VecSource};
     use crate::random::SplitMix;
 
-    /// Candidates within theta, by bits: cost, destination, source, arc.
-    fn within(out: &Candidates, theta: f32) -> Vec<[u32; 4]> {
-        let all = (0..out.len())
-            .map(|at| (out.costs[at], [out.costs[at].to_bits(), out.dsts[at], out.srcs[at], out.arcs[at]]));
-        all.filter(|&(cost, _)| cost <= theta).map(|(_, bits)| bits).collect()
+    /// Candidates within theta, by bits.
+    fn within(links: &[Link], theta: f32) -> Vec<[u32; 4]> {
+        let bits = |link: &Link| [link.cost.to_bits(), link.dst, link.src, link.arc];
+        links.iter().filter(|link| link.cost <= theta).map(bits).collect()
     }
 
     #[test]
@@ -305,16 +240,18 @@ mod tests {
                     emitters.tokens.push(token as u32);
                 }
                 let beam = [0.5, 4.0, f32::INFINITY][below(3) as usize];
-                let (mut one, mut four) = (Candidates::default(), Candidates::default());
+                // Behind a link that is there.
+                let there = Link { src: 7, arc: 8, cost: -1e9, dst: 9 };
+                let (mut one, mut four, mut none) = (vec![there], vec![there], Vec::new());
                 // SAFETY: the processor has SSE4.1.
                 let (by_one, by_four) = unsafe {
                     match wide {
                         true => (
-                            expand_all::<u32, Plain>(&graph, Plain, &emitters, &scores, beam, &mut one),
+                            expand_all::<u32, Plain>(&graph, Plain, &emitters, &scores, beam, &mut one, &mut none),
                             expand_sse41::expand_all::<u32>(&graph, &emitters, &scores, beam, &mut four),
                         ),
                         false => (
-                            expand_all::<u16, Plain>(&graph, Plain, &emitters, &scores, beam, &mut one),
+                            expand_all::<u16, Plain>(&graph, Plain, &emitters, &scores, beam, &mut one, &mut none),
                             expand_sse41::expand_all::<u16>(&graph, &emitters, &scores, beam, &mut four),
                         ),
                     }

@@ -5,9 +5,9 @@ use std::arch::x86_64::*;
 
 use crate::error::Result;
 use crate::graph::{Graph, Header};
+use crate::search::{Link, grow};
 
-use super::biasing::Plain;
-use super::expand::{Candidates, Column, Emitters, Expanded, PREFETCH, prefetch_block, set_len};
+use super::expand::{Column, Emitters, Expanded, PREFETCH};
 
 /// Four columns of a block, as indices; 0 in place of those behind the first `valid`.
 pub(super) trait FourColumns: Column {
@@ -71,26 +71,22 @@ pub(super) unsafe fn expand_all<C: FourColumns>(
     emitters: &Emitters,
     costs: &[f32],
     next_beam: f32,
-    out: &mut Candidates,
+    links: &mut Vec<Link>,
 ) -> Result<Expanded> {
     let words = graph.words();
     let mut best = f32::INFINITY;
     let mut arcs = 0u64;
-    let mut n = 0usize;
-    let mut capacity = out.capacity::<Plain>();
     let mut best_lanes = _mm_set1_ps(best);
     let mut bound_lanes = _mm_set1_ps(f32::MAX);
     for (at, ((&id, &alpha), &token)) in emitters.states.iter().zip(&emitters.costs).zip(&emitters.tokens).enumerate() {
         if let Some(&ahead) = emitters.states.get(at + PREFETCH) {
-            prefetch_block(words, ahead);
+            graph.prefetch(ahead);
         }
         let header = Header::unpack(words, id);
         let n_emit = header.n_emit;
-        if n + n_emit + 4 > capacity {
-            set_len::<Plain>(out, n);
-            out.reserve::<Plain>(n_emit + 4)?;
-            capacity = out.capacity::<Plain>();
-        }
+        grow(links, n_emit + 4, "links")?;
+        let mut n = links.len();
+        let out = links.as_mut_ptr().cast::<__m128i>();
         arcs += n_emit as u64;
         let end = header.body + 2 * n_emit + Header::column_words(n_emit, size_of::<C>() == 4);
         assert!(end + 4 <= words.len());
@@ -103,9 +99,9 @@ pub(super) unsafe fn expand_all<C: FourColumns>(
             // SAFETY: the block lies inside `words` with four words behind it (asserted above): weights,
             // then destinations, then columns, `n_emit` of each, so that four of each can be read from
             // `arc < n_emit` on. Columns of valid arcs are below `num_columns`, which `expand` compared
-            // with the row, and others are 0, which the row has as the block has an arc. All output arrays
-            // have room for four more: `n + n_emit + 4 <= capacity` held before the block, and each
-            // step, of which there are `n_emit / 4` rounded up, adds at most as many as it has valid lanes.
+            // with the row, and others are 0, which the row has as the block has an arc. `links` have room for
+            // `n_emit + 4` more, and each step, of which there are `n_emit / 4` rounded up, adds at most as many as it
+            // has valid lanes. A link is four words: source, arc, cost, destination.
             unsafe {
                 let block = words.as_ptr().add(header.body);
                 let weights = _mm_loadu_ps(block.add(arc).cast());
@@ -118,12 +114,17 @@ pub(super) unsafe fn expand_all<C: FourColumns>(
                 let cost = _mm_add_ps(alpha_lanes, _mm_add_ps(weights, acoustic));
                 let kept = _mm_movemask_ps(_mm_cmple_ps(cost, bound_lanes)) as usize;
                 let front = _mm_loadu_si128(FRONT[kept].as_ptr().cast());
-                let store = |list: &mut Vec<u32>, lanes| _mm_storeu_si128(list.as_mut_ptr().add(n).cast(), lanes);
+                let numbers_front = _mm_shuffle_epi8(numbers, front);
                 let costs_front = _mm_shuffle_epi8(_mm_castps_si128(cost), front);
-                _mm_storeu_si128(out.costs.as_mut_ptr().add(n).cast(), costs_front);
-                store(&mut out.dsts, _mm_shuffle_epi8(dsts, front));
-                store(&mut out.srcs, token_lanes);
-                store(&mut out.arcs, _mm_shuffle_epi8(numbers, front));
+                let dsts_front = _mm_shuffle_epi8(dsts, front);
+                let (from_01, from_23) =
+                    (_mm_unpacklo_epi32(token_lanes, numbers_front), _mm_unpackhi_epi32(token_lanes, numbers_front));
+                let (to_01, to_23) =
+                    (_mm_unpacklo_epi32(costs_front, dsts_front), _mm_unpackhi_epi32(costs_front, dsts_front));
+                _mm_storeu_si128(out.add(n), _mm_unpacklo_epi64(from_01, to_01));
+                _mm_storeu_si128(out.add(n + 1), _mm_unpackhi_epi64(from_01, to_01));
+                _mm_storeu_si128(out.add(n + 2), _mm_unpacklo_epi64(from_23, to_23));
+                _mm_storeu_si128(out.add(n + 3), _mm_unpackhi_epi64(from_23, to_23));
                 n += COUNT[kept] as usize;
                 // The best token comes first, so this is rare.
                 if _mm_movemask_ps(_mm_cmplt_ps(cost, best_lanes)) != 0 {
@@ -138,8 +139,9 @@ pub(super) unsafe fn expand_all<C: FourColumns>(
             numbers = _mm_add_epi32(numbers, _mm_set1_epi32(4));
             arc += 4;
         }
+        // SAFETY: within the room that was made, and all below `n` has been written: each before the count passed it.
+        unsafe { links.set_len(n) };
     }
-    set_len::<Plain>(out, n);
     Ok(Expanded { best, arcs })
 }
 

@@ -2,10 +2,9 @@
 
 use crate::error::{Error, Result, try_reserve};
 use crate::graph::{Graph, HAS_EPSILONS, Header};
-use crate::search::{EPSILON, Link, NO_LINK, Room, SearchConfig, Token, Window, largest_fitting};
+use crate::search::{EPSILON, Link, Room, SearchConfig, TimeStart, Window, largest_fitting};
 
 use super::biasing::Biasing;
-use super::expand::{Candidates, prefetch_block};
 use super::hash::StateHash;
 use super::levels::LevelQueue;
 
@@ -15,7 +14,8 @@ pub(super) struct Scratch {
     pub hash: StateHash<u32>,
     /// The same with bias states.
     pub pairs: StateHash<u64>,
-    pub candidates: Candidates,
+    /// Bias states of the candidates; empty without phrases.
+    pub bias: Vec<u32>,
     /// Scaled acoustic costs of the present row.
     pub row_costs: Vec<f32>,
     pub levels: LevelQueue,
@@ -31,7 +31,7 @@ impl Scratch {
         Ok(Scratch {
             hash: StateHash::new(),
             pairs: StateHash::new(),
-            candidates: Candidates::default(),
+            bias: Vec::new(),
             row_costs: Vec::new(),
             levels: LevelQueue::new(max_level)?,
             closing: Vec::new(),
@@ -43,9 +43,8 @@ impl Scratch {
     pub fn memory(&self) -> usize {
         self.hash.memory()
             + self.pairs.memory()
-            + self.candidates.memory()
             + self.levels.memory()
-            + (self.closing.capacity() + self.row_costs.capacity() + self.room.capacity()) * 4
+            + (self.bias.capacity() + self.closing.capacity() + self.row_costs.capacity() + self.room.capacity()) * 4
             + self.backward.memory()
     }
 }
@@ -62,8 +61,8 @@ pub(super) struct Settled {
     pub capacity_held: bool,
 }
 
-/// Turns the candidates of a time into tokens and links at the end of `window`, closes them
-/// under epsilon arcs, and applies the capacities. The window's parts from `end()` on hold the
+/// Turns the candidates of a time, which stand as links behind `end` in `window`, into tokens and links, closes them
+/// under epsilon arcs, and applies the capacities. The window's parts from `end` on hold the
 /// new time; on an error the caller cuts them off. `frame` is `None` at time 0, where the only
 /// candidate is the start state, which no link leads to. `best` is the least candidate.
 pub(super) fn settle<B: Biasing>(
@@ -74,8 +73,8 @@ pub(super) fn settle<B: Biasing>(
     (best, mut theta): (f32, f32),
     scratch: &mut Scratch,
     window: &mut Window,
+    end: TimeStart,
 ) -> Result<Settled> {
-    let end = window.end();
     let mut capacity_held = false;
     let mut arcs = 0;
     let fit = |theta: f32, costs: &mut Vec<f32>, capacity: u64, what: &'static str| -> Result<Option<f32>> {
@@ -92,8 +91,8 @@ pub(super) fn settle<B: Biasing>(
     };
     let mut last_struck = ("candidates", config.candidate_capacity);
 
-    if scratch.candidates.len() as u64 > config.candidate_capacity {
-        refill(&mut scratch.room, scratch.candidates.costs.iter().copied())?;
+    if (window.links.len() - end.links) as u64 > config.candidate_capacity {
+        refill(&mut scratch.room, window.links[end.links..].iter().map(|link| link.cost))?;
         if let Some(tighter) = fit(theta, &mut scratch.room, config.candidate_capacity, "candidates")? {
             theta = tighter;
             capacity_held = true;
@@ -101,8 +100,8 @@ pub(super) fn settle<B: Biasing>(
     }
     // Tokens first, then links, until both fit: theta only falls, so this ends.
     loop {
-        window.cut(end);
-        insert::<B>(graph, theta, scratch, window)?;
+        insert::<B>(graph, theta, scratch, window, end)?;
+        let inserted = window.links.len();
         if window.states.len() == end.tokens {
             // With negative epsilon weights a bound on tokens or links may lie below every
             // candidate.
@@ -111,17 +110,17 @@ pub(super) fn settle<B: Biasing>(
         }
         if frame.is_none() {
             window.links.truncate(end.links);
-            window.tokens[end.tokens].head = NO_LINK;
         }
         let closed = close(graph, bias, theta, scratch, window, end.tokens)?;
         arcs += closed.arcs;
 
         if (window.states.len() - end.tokens) as u64 > config.token_capacity {
-            refill(&mut scratch.room, window.tokens[end.tokens..].iter().map(|token| token.alpha))?;
+            refill(&mut scratch.room, window.alphas[end.tokens..].iter().copied())?;
             if let Some(tighter) = fit(theta, &mut scratch.room, config.token_capacity, "tokens")? {
                 theta = tighter;
                 capacity_held = true;
                 last_struck = ("tokens", config.token_capacity);
+                take_back(scratch, window, end, inserted, frame.is_none());
                 continue;
             }
         }
@@ -131,6 +130,7 @@ pub(super) fn settle<B: Biasing>(
                 theta = tighter;
                 capacity_held = true;
                 last_struck = ("links", config.link_capacity);
+                take_back(scratch, window, end, inserted, frame.is_none());
                 continue;
             }
         }
@@ -147,63 +147,87 @@ pub(super) fn refill(room: &mut Vec<f32>, costs: impl ExactSizeIterator<Item = f
     Ok(())
 }
 
+/// Makes candidates of the links of emitting arcs again, which end at `inserted`, and drops what was made of them.
+/// `first`: at time 0, where the one candidate is no link.
+fn take_back(scratch: &mut Scratch, window: &mut Window, end: TimeStart, inserted: usize, first: bool) {
+    let Window { links, states, bias, .. } = window;
+    // There was room for as many before, here and below.
+    links.truncate(if first { end.links } else { inserted });
+    links.extend(first.then_some(Link { src: 0, arc: 0, cost: 0.0, dst: 0 }));
+    scratch.bias.clear();
+    for link in &mut links[end.links..] {
+        let token = end.tokens + link.dst as usize;
+        link.dst = states[token];
+        scratch.bias.extend(bias.get(token));
+    }
+    window.cut(TimeStart { links: inserted, ..end });
+}
+
+/// How many candidates ahead their slots are asked for.
+const SLOTS_AHEAD: usize = 8;
+
 /// Pass 2: all candidates within theta become links, their states tokens.
 // On their own this loop and the next keep their registers.
 #[inline(never)]
-fn insert<B: Biasing>(graph: &Graph, theta: f32, scratch: &mut Scratch, window: &mut Window) -> Result<()> {
-    let Scratch { hash, pairs, candidates, levels, closing, .. } = scratch;
+fn insert<B: Biasing>(
+    graph: &Graph,
+    theta: f32,
+    scratch: &mut Scratch,
+    window: &mut Window,
+    end: TimeStart,
+) -> Result<()> {
+    let Scratch { hash, pairs, bias, levels, closing, .. } = scratch;
     let hash = B::table(hash, pairs);
-    let count = candidates.len();
+    let count = window.links.len() - end.links;
     hash.start(count)?;
     levels.clear();
-    window.reserve(count, count)?;
+    window.reserve(count, 0)?;
     if B::ON {
         try_reserve(&mut window.bias, count, "tokens")?;
     }
-    if window.links.len() + count >= EPSILON as usize {
+    if window.links.len() >= EPSILON as usize {
         return Err(Error::Limit("more links between two prunings than 2^31".into()));
     }
-    let first_token = window.states.len();
-    let first_link = window.links.len();
-    let Candidates { costs, dsts, bias, srcs, arcs } = candidates;
-    let (costs, dsts, srcs, arcs) = (&costs[..count], &dsts[..count], &srcs[..count], &arcs[..count]);
+    let first_token = end.tokens;
     let biases = B::states(bias, count);
     let mut slots = hash.slots();
-    let (mut tokens, mut links) = (0usize, first_link as u32);
-    // SAFETY: `reserve` made room for `count` more tokens and links, and each candidate adds at
-    // most one of each, so every write lies within the capacity: `tokens < count` whenever a
-    // token is written, since each earlier candidate counted at most one. A token that the hash
-    // answers with is below `tokens` after counting, so its record has been written. The lengths
-    // set at the end cover written records only.
+    let (mut tokens, mut kept) = (0usize, 0usize);
+    // SAFETY: `reserve` made room for `count` more tokens, and each candidate adds at most one, so every write
+    // of a token lies within the capacity: `tokens < count` whenever one is written, since each earlier candidate
+    // counted at most one. A token that the hash answers with is below `tokens` after counting, so its cost has
+    // been written. `kept <= at < count`, the length of `links`. The lengths set at the end cover written records only.
     unsafe {
         let states_end = window.states.as_mut_ptr().add(first_token);
-        let tokens_end = window.tokens.as_mut_ptr().add(first_token);
-        let all_links = window.links.as_mut_ptr();
+        let alphas_end = window.alphas.as_mut_ptr().add(first_token);
         let bias_end = window.bias.as_mut_ptr().wrapping_add(if B::ON { first_token } else { 0 });
+        let links = &mut window.links[end.links..];
         for at in 0..count {
-            let (cost, dst, bias) = (costs[at], dsts[at], biases[at]);
-            if cost > theta {
+            if let Some(ahead) = links.get(at + SLOTS_AHEAD) {
+                slots.prefetch(B::key(ahead.dst & !HAS_EPSILONS, biases[at + SLOTS_AHEAD]));
+            }
+            let link = *links.get_unchecked(at);
+            if link.cost > theta {
                 continue;
             }
+            let bias = biases[at];
             // Written always, counted if the state is new.
-            states_end.add(tokens).write(dst);
-            tokens_end.add(tokens).write(Token { alpha: f32::INFINITY, head: NO_LINK });
+            states_end.add(tokens).write(link.dst);
+            alphas_end.add(tokens).write(f32::INFINITY);
             if let Some(bias) = B::number(bias) {
                 bias_end.add(tokens).write(bias);
             }
-            let (token, new) = slots.find_or_insert(B::key(dst & !HAS_EPSILONS, bias), tokens as u32);
+            let (token, new) = slots.find_or_insert(B::key(link.dst & !HAS_EPSILONS, bias), tokens as u32);
             tokens += usize::from(new);
-            let record = tokens_end.add(token as usize);
-            let Token { alpha, head } = record.read();
-            all_links.add(links as usize).write(Link { src: srcs[at], arc: arcs[at], cost, next: head });
-            record.write(Token { alpha: if cost < alpha { cost } else { alpha }, head: links });
-            links += 1;
+            let alpha = alphas_end.add(token as usize);
+            *alpha = if link.cost < *alpha { link.cost } else { *alpha };
+            *links.get_unchecked_mut(kept) = Link { dst: token, ..link };
+            kept += 1;
         }
         window.states.set_len(first_token + tokens);
         window.bias.set_len(if B::ON { first_token + tokens } else { 0 });
-        window.tokens.set_len(first_token + tokens);
-        window.links.set_len(links as usize);
+        window.alphas.set_len(first_token + tokens);
     }
+    window.links.truncate(end.links + kept);
     // Tokens with epsilon arcs: written always, counted if they have some.
     if closing.len() < tokens {
         let more = tokens - closing.len();
@@ -220,7 +244,7 @@ fn insert<B: Biasing>(graph: &Graph, theta: f32, scratch: &mut Scratch, window: 
     levels.reserve(count)?;
     for (at, &token) in closing.iter().enumerate() {
         if let Some(&ahead) = closing.get(at + AHEAD) {
-            prefetch_block(graph.words(), states[ahead as usize] & !HAS_EPSILONS);
+            graph.prefetch(states[ahead as usize] & !HAS_EPSILONS);
         }
         levels.push(Header::unpack(graph.words(), states[token as usize] & !HAS_EPSILONS).level, token)?;
     }
@@ -256,12 +280,10 @@ fn close<B: Biasing>(
     let mut slots = hash.slots();
     let mut closed = Closed { arcs: 0, least: f32::INFINITY };
     while let Some(token) = levels.pop() {
-        try_reserve(&mut window.closed, 1, "tokens")?;
-        window.closed.push(token);
         let at = first_token + token as usize;
         let header = Header::unpack(words, window.states[at] & !HAS_EPSILONS);
         let (weights, dsts) = graph.epsilons(&header);
-        let alpha = window.tokens[at].alpha;
+        let alpha = window.alphas[at];
         let from = B::state(&window.bias, at);
         if B::ON {
             try_reserve(&mut window.bias, weights.len(), "tokens")?;
@@ -287,7 +309,7 @@ fn close<B: Biasing>(
             if new {
                 window.states.push(dst);
                 window.bias.extend(B::number(to_bias));
-                window.tokens.push(Token { alpha: cost, head: NO_LINK });
+                window.alphas.push(cost);
             }
             if dst & HAS_EPSILONS != 0 {
                 let level = Header::unpack(words, dst & !HAS_EPSILONS).level;
@@ -299,11 +321,9 @@ fn close<B: Biasing>(
                     levels.push(level, to)?;
                 }
             }
-            let head = window.links.len() as u32;
-            let record = &mut window.tokens[first_token + to as usize];
-            let next = record.head;
-            *record = Token { alpha: if cost < record.alpha { cost } else { record.alpha }, head };
-            window.links.push(Link { src: token | EPSILON, arc: first_arc + place as u32, cost, next });
+            let best = &mut window.alphas[first_token + to as usize];
+            *best = if cost < *best { cost } else { *best };
+            window.links.push(Link { src: token | EPSILON, arc: first_arc + place as u32, cost, dst: to });
         }
     }
     Ok(closed)

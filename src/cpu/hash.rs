@@ -6,6 +6,7 @@
 use std::hint::select_unpredictable;
 
 use crate::error::{Error, Result};
+use crate::prefetch::prefetch;
 
 /// What names a token.
 pub(super) trait Key: Copy + Eq + Default {
@@ -132,12 +133,23 @@ pub(super) struct Slots<'a, K> {
 }
 
 impl<K: Key> Slots<'_, K> {
+    /// Asks for the memory of the first slot that a look-up of `key` looks at.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, key: K) {
+        prefetch(self.slots.as_ptr().wrapping_add(self.first(key)));
+    }
+
+    #[inline(always)]
+    fn first(&self, key: K) -> usize {
+        ((u64::from(key.mixed()) * self.slots.len() as u64) >> 32) as usize
+    }
+
     /// The token of `key`, and whether it is new: then it is `next`, the number of tokens so
     /// far. The caller keeps `next` below what [`StateHash::fits`] gives.
     #[inline(always)]
     pub(super) fn find_or_insert(&mut self, key: K, next: u32) -> (u32, bool) {
         let mask = self.slots.len() - 1;
-        let mut at = ((u64::from(key.mixed()) * self.slots.len() as u64) >> 32) as usize;
+        let mut at = self.first(key);
         loop {
             debug_assert!(at < self.slots.len());
             // SAFETY: a fraction of `slots.len()` lies below it, and so does the mask.

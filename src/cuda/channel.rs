@@ -11,8 +11,8 @@ use crate::error::{Error, Result, try_reserve};
 use crate::graph::HAS_EPSILONS;
 use crate::lattice::{LatticePiece, Path, RawLattice};
 use crate::search::{
-    ChannelState, CommitConfig, CommittedLattice, Endpoint, EndpointRules, History, LaneChannel, LooseLink, Phrases,
-    Room, SearchConfig, SearchStats,
+    ChannelState, CommitConfig, CommittedLattice, Endpoint, EndpointRules, History, LaneChannel, Link, Phrases, Room,
+    SearchConfig, SearchStats,
 };
 
 /// The search state of one utterance.
@@ -36,8 +36,7 @@ pub struct CudaChannel {
 struct Handed<'a> {
     states: &'a [u32],
     alphas: &'a [f32],
-    closed: &'a [u32],
-    links: &'a [LooseLink],
+    links: &'a [Link],
 }
 
 impl<'a> Handed<'a> {
@@ -45,10 +44,10 @@ impl<'a> Handed<'a> {
         let rest = words.get(report.out as usize..)?;
         let (states, rest) = rest.split_at_checked(report.tokens as usize)?;
         let (alphas, rest) = rest.split_at_checked(report.tokens as usize)?;
-        let (closed, rest) = rest.split_at_checked(report.closed as usize)?;
+        let rest = rest.get(report.closed as usize..)?;
         let links = rest.get(..(report.links as usize).checked_mul(LINK_WORDS)?)?;
         let (alphas, links) = (bytemuck::cast_slice(alphas), bytemuck::cast_slice(links));
-        Some(Handed { states, alphas, closed, links })
+        Some(Handed { states, alphas, links })
     }
 }
 
@@ -83,8 +82,8 @@ impl CudaChannel {
         if row.is_some() {
             history.make_room(&shared.graph, &shared.config, room)?;
         }
-        let Handed { states, alphas, closed, links } = handed;
-        history.push_time(&shared.graph, states, alphas, closed, links, row.unwrap_or(&[]))?;
+        let Handed { states, alphas, links } = handed;
+        history.push_time(&shared.graph, states, alphas, links, row.unwrap_or(&[]))?;
         history.least = report.least;
         (self.next_beam, self.cutoff) = (report.next_beam, report.cutoff);
         let tokens = u64::from(report.all_tokens);

@@ -1,13 +1,13 @@
 //! What survives of the younger window takes the older one's place.
 
-use std::ops::Range;
+use std::hint::select_unpredictable;
 
 use crate::error::{Result, try_reserve};
-use crate::graph::{Graph, HAS_EPSILONS};
+use crate::graph::Graph;
 
-use super::backward::{ROOM, Room, Survivor, Windows, move_times, walk_back};
+use super::backward::{GONE, ROOM, Room, Windows, move_times, walk_back};
 use super::trace::{EPSILON, Trace};
-use super::window::{Link, NO_LINK, TimeStart, Token, Window};
+use super::window::{Link, TimeStart, Window};
 
 /// Walks back over both windows. What survives of the older one moves to the trace, and what survives of the
 /// younger to the older, in as much less room; the younger is empty then. The tokens of the last time, all of
@@ -27,74 +27,112 @@ pub(super) fn age(
     walk_back(windows, boundary.len(), lattice_beam, room)?;
     let most = (0..younger.num_times()).map(|at| younger.time(at).states.len()).max().unwrap_or(0);
     for places in [&mut room.places, &mut room.places_before] {
-        try_reserve(places, most.saturating_sub(places.len()), ROOM)?;
+        places.clear();
+        try_reserve(places, most, ROOM)?;
     }
     older.reserve_survivors(younger, room)?;
+    let start = keep == 0 && trace.num_times() == 0;
     move_times(graph, Windows { older, younger }, keep, room, boundary, trace)?;
     // From here on nothing fails.
-    for places in [&mut room.places, &mut room.places_before] {
-        places.resize(most.max(places.len()), 0);
-    }
-    let biased = !younger.bias.is_empty();
+    let (mut here, mut before) = (std::mem::take(&mut room.places), std::mem::take(&mut room.places_before));
+    let mut places = Places { here: &mut here, before: &mut before };
     older.clear();
-    std::mem::swap(&mut older.starts, &mut younger.starts);
+    for at in keep..times {
+        let kind = (at + 1 == times, start && at == keep);
+        older.take_survivors(younger, at - keep, kind, room.kept_at(at), &mut places);
+    }
+    (room.places, room.places_before) = (here, before);
     std::mem::swap(&mut older.rows, &mut younger.rows);
     younger.clear();
-    for at in keep..times {
-        older.take_survivors(at - keep, room.tokens_at(at), at + 1 == times, biased, room);
-        std::mem::swap(&mut room.places, &mut room.places_before);
-    }
     Ok(())
+}
+
+/// New places of the tokens of a time, and of those of the time before.
+struct Places<'a> {
+    here: &'a mut Vec<u32>,
+    before: &'a mut Vec<u32>,
 }
 
 impl Window {
     /// Room for what survives of `younger`, the last times that were walked over, in place of what is held.
     fn reserve_survivors(&mut self, younger: &Window, room: &Room) -> Result<()> {
-        let tokens = room.tokens_of_last(younger.num_times());
-        let links = tokens.last().map_or(0, |last| last.links_end as usize);
-        let closed = tokens.iter().filter(|token| token.state & HAS_EPSILONS != 0).count();
-        let biased = if younger.bias.is_empty() { 0 } else { tokens.len() };
+        let times = younger.num_times();
+        let links = room.num_kept_of_last(times);
+        // A link leads to each, but to that at the start of all; and all of the last time stay. One more is
+        // written in vain.
+        let tokens = links + 2 + younger.last_count();
         let more = |held: usize, needed: usize| needed.saturating_sub(held);
-        self.reserve(more(self.states.len(), tokens.len()), more(self.links.len(), links))?;
-        let (more_bias, more_closed) = (more(self.bias.len(), biased), more(self.closed.len(), closed));
+        self.reserve(more(self.states.len(), tokens), more(self.links.len(), links))?;
+        let biased = if younger.bias.is_empty() { 0 } else { tokens };
+        let (more_bias, more_starts) = (more(self.bias.len(), biased), more(self.starts.len(), times));
         try_reserve(&mut self.bias, more_bias, "tokens")?;
-        try_reserve(&mut self.closed, more_closed, "tokens")
+        try_reserve(&mut self.starts, more_starts, "times")
     }
 
-    /// Appends the survivors of time `at`. `keep_places` leaves its tokens, all of which survive, where they are.
-    fn take_survivors(&mut self, at: usize, survivors: Range<usize>, keep_places: bool, biased: bool, room: &mut Room) {
+    /// Appends time `at` of `younger`: the links `kept`, latest first, and the tokens that they lead to; all of
+    /// them, in their places, where it is taken `whole`. `start`: the first of all begins the utterance.
+    fn take_survivors(
+        &mut self,
+        younger: &Window,
+        at: usize,
+        (whole, start): (bool, bool),
+        kept: &[u32],
+        places: &mut Places<'_>,
+    ) {
+        let time = younger.time(at);
         let first = self.states.len();
-        let start = &mut self.starts[at];
-        *start = TimeStart { tokens: first, links: self.links.len(), closed: self.closed.len(), row: start.row };
-        self.states.resize(first + survivors.len(), 0);
-        self.tokens.resize(first + survivors.len(), Token { alpha: 0.0, head: NO_LINK });
-        self.bias.resize(if biased { first + survivors.len() } else { 0 }, 0);
-        // Back to front: those with epsilon arcs by ascending level, then the others, so that the source of
-        // an epsilon arc has its place before the destination.
-        for (count, survivor) in survivors.rev().enumerate() {
-            let Survivor { place: old, state, bias, alpha, .. } = room.tokens[survivor];
-            let place = if keep_places { old } else { count as u32 };
-            room.places[old as usize] = place;
-            let mut head = NO_LINK;
-            for link in room.links_of(survivor) {
-                let src = match (link.src & EPSILON, at) {
-                    (0, 0) => link.src, // as `boundary` knows it
-                    (0, _) => room.places_before[link.src as usize],
-                    _ => room.places[(link.src & !EPSILON) as usize] | EPSILON,
-                };
-                let next = head;
-                head = self.links.len() as u32;
-                self.links.push(Link { src, arc: link.arc, cost: link.cost, next });
-            }
-            if state & HAS_EPSILONS != 0 {
-                self.closed.push(place);
-            }
-            let place = first + place as usize;
-            self.states[place] = state;
-            self.tokens[place] = Token { alpha, head };
-            if let Some(slot) = self.bias.get_mut(place) {
-                *slot = bias;
-            }
+        self.starts.push(TimeStart { tokens: first, links: self.links.len(), row: younger.starts[at].row });
+        let links = self.links.len();
+        // There is room for one token a link, and one that is written in vain.
+        let most = if whole { time.states.len() } else { kept.len() + 1 };
+        self.states.resize(first + most + 1, 0);
+        self.alphas.resize(first + most + 1, 0.0);
+        self.bias.resize(if time.bias.is_empty() { 0 } else { first + most + 1 }, 0);
+        self.links.resize(links + kept.len(), Link { src: 0, arc: 0, cost: 0.0, dst: 0 });
+        let (states, alphas) = (&mut self.states[first..], &mut self.alphas[first..]);
+        let bias = self.bias.get_mut(first..).unwrap_or(&mut []);
+        let mut count = 0;
+        places.here.clear();
+        if whole {
+            places.here.extend(0..time.states.len() as u32);
+            states[..time.states.len()].copy_from_slice(time.states);
+            alphas[..time.states.len()].copy_from_slice(time.alphas);
+            bias[..time.bias.len()].copy_from_slice(time.bias);
+            count = time.states.len();
+        } else {
+            places.here.resize(time.states.len(), GONE);
         }
+        // Written always, counted if the token is new: a branch would be mispredicted.
+        let mut take = |token: u32, here: &mut [u32]| {
+            let old = token as usize;
+            states[count] = time.states[old];
+            alphas[count] = time.alphas[old];
+            if let (Some(to), Some(&from)) = (bias.get_mut(count), time.bias.get(old)) {
+                *to = from;
+            }
+            let new = here[old] == GONE;
+            let place = select_unpredictable(new, count as u32, here[old]);
+            here[old] = place;
+            count += usize::from(new);
+            place
+        };
+        if start {
+            take(0, places.here);
+        }
+        for (to, &link) in self.links[links..].iter_mut().zip(kept.iter().rev()) {
+            let link = time.links[link as usize];
+            let src = match (link.src & EPSILON, at) {
+                (0, 0) => link.src, // as `boundary` knows it
+                (0, _) => places.before[link.src as usize],
+                // A link that leads to its source stands before it.
+                _ => take(link.src & !EPSILON, places.here) | EPSILON,
+            };
+            let dst = take(link.dst, places.here);
+            *to = Link { src, dst, ..link };
+        }
+        self.states.truncate(first + count);
+        self.alphas.truncate(first + count);
+        self.bias.truncate(first + count);
+        std::mem::swap(places.here, places.before);
     }
 }

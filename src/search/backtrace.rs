@@ -5,6 +5,7 @@ use crate::graph::{Graph, HAS_EPSILONS};
 use super::backward::Windows;
 use super::bias::{Bias, bias_state};
 use super::trace::{EPSILON, Trace};
+use super::window::Link;
 
 /// A token: its time (frames before it) and its place among the tokens of that time, raw in the
 /// windows and in canonical order in the trace. A place holds until the next frame is searched;
@@ -30,6 +31,9 @@ impl Name {
     /// In place of a token that is not there any more.
     pub const GONE: Name = Name { state: u32::MAX, bias: u32::MAX };
 }
+
+/// In place of a link, where a token has none.
+pub const NO_LINK: u32 = u32::MAX;
 
 /// A link on a best path, seen from its destination.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +63,11 @@ impl Links<'_> {
     /// Whether the tokens of `time` still have the places that the search gave them.
     pub fn is_raw(&self, time: usize) -> bool {
         time >= self.trace.num_times() + self.windows.older.num_times()
+    }
+
+    /// Whether `time` is one of the windows.
+    pub fn is_in_windows(&self, time: usize) -> bool {
+        time >= self.trace.num_times()
     }
 
     /// Number of tokens of `time`.
@@ -93,24 +102,54 @@ impl Links<'_> {
             return Some(Step { from, source: self.name(from), arc: link.arc, acoustic: Some(link.acoustic) });
         };
         let time = self.windows.time(in_windows);
-        let alpha = time.tokens[at.token as usize].alpha;
-        let mut best: Option<Step> = None;
-        for link in time.incoming(at.token).filter(|link| link.cost == alpha) {
-            let raw = link.src & !EPSILON;
-            let from = if link.src & EPSILON != 0 {
-                Place { time: at.time, token: raw }
-            } else if in_windows > 0 {
-                Place { time: at.time - 1, token: raw }
-            } else {
-                Place { time: at.time - 1, token: self.boundary[raw as usize] }
-            };
-            let step = Step { from, source: self.name(from), arc: link.arc, acoustic: None };
-            let order = |step: &Step| (self.graph.file_arc(step.source.state, step.arc), step.source.bias);
-            if best.is_none_or(|best| order(&step) < order(&best)) {
-                best = Some(step);
+        let alpha = time.alphas[at.token as usize];
+        let links = time.incoming(at.token).filter(|link| link.cost == alpha && alpha < f32::INFINITY);
+        links
+            .map(|link| self.step(at.time, &link))
+            .reduce(|best, step| if self.order(&step) < self.order(&best) { step } else { best })
+    }
+
+    /// The same for all tokens of a time of the windows in one go: places of their links among those of
+    /// the time, [`NO_LINK`] where there is none.
+    pub fn best_links(&self, time: usize, best: &mut [u32]) {
+        let of = self.windows.time(time - self.trace.num_times());
+        best.fill(NO_LINK);
+        for (at, link) in of.links.iter().enumerate() {
+            let (dst, alpha) = (link.dst as usize, of.alphas[link.dst as usize]);
+            if link.cost != alpha || alpha == f32::INFINITY {
+                continue;
             }
+            let better = match of.links.get(best[dst] as usize) {
+                Some(other) => self.order(&self.step(time, link)) < self.order(&self.step(time, other)),
+                None => true,
+            };
+            best[dst] = if better { at as u32 } else { best[dst] };
         }
-        best
+    }
+
+    /// The step over a link to a token of `time`, by its place among the links of that time, which is one
+    /// of the windows; `None` for [`NO_LINK`].
+    pub fn step_over(&self, time: usize, link: u32) -> Option<Step> {
+        let of = self.windows.time(time - self.trace.num_times());
+        of.links.get(link as usize).map(|link| self.step(time, link))
+    }
+
+    /// The step over a link to a token of `time`, which is one of the windows.
+    fn step(&self, time: usize, link: &Link) -> Step {
+        let raw = link.src & !EPSILON;
+        let from = if link.src & EPSILON != 0 {
+            Place { time, token: raw }
+        } else if time > self.trace.num_times() {
+            Place { time: time - 1, token: raw }
+        } else {
+            Place { time: time - 1, token: self.boundary[raw as usize] }
+        };
+        Step { from, source: self.name(from), arc: link.arc, acoustic: None }
+    }
+
+    /// What decides between equally good links: file arc, then bias state of the source.
+    fn order(&self, step: &Step) -> (u32, u32) {
+        (self.graph.file_arc(step.source.state, step.arc), step.source.bias)
     }
 
     /// Bias cost of the step to token `to`; 0 without phrases.

@@ -7,82 +7,55 @@ use super::bias::bias_state;
 use super::trace::{EPSILON, Trace, TraceLink};
 use super::window::{Time, Window};
 
-/// A token that survived.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Survivor {
-    /// Its place in the window.
-    pub place: u32,
-    /// Its destination word.
-    pub state: u32,
-    /// Its bias state; 0 without phrases.
-    pub bias: u32,
-    pub alpha: f32,
-    /// Where its links end among those that survived. They begin where those of the survivor before end.
-    pub links_end: u32,
-}
-
-/// A link that survived, with its source's place in the window.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct SurvivingLink {
-    pub src: u32,
-    pub arc: u32,
-    pub cost: f32,
-}
-
 /// Working space of the pass.
 #[derive(Debug, Default)]
 pub struct Room {
     /// Extra costs of the tokens of the time at hand, and of the time before.
     here: Vec<f32>,
     before: Vec<f32>,
-    /// Places of the survivors of the time at hand that have no epsilon arcs.
-    plain: Vec<u32>,
-    /// Survivors, latest time first, and where each time's begin.
-    pub(super) tokens: Vec<Survivor>,
-    links: Vec<SurvivingLink>,
+    /// Links that survive, by their places among those of their time, latest first, and where each time's begin,
+    /// latest time first.
+    kept: Vec<u32>,
     begins: Vec<usize>,
     /// Survivors of a time by what their canonical order follows.
     order: Vec<u128>,
     states: Vec<u32>,
     bias: Vec<u32>,
-    /// Links into one token, with their places in the file.
-    group: Vec<(u32, TraceLink)>,
+    /// Where the links into each token end.
+    ends: Vec<u32>,
+    /// Links with their places in the file.
+    grouped: Vec<(u32, TraceLink)>,
     sorted: Vec<TraceLink>,
-    /// Place in the window → new place, at the time at hand and at the time before. What is said
-    /// of a token that did not survive means nothing.
+    /// Place in the window → new place, at the time at hand and at the time before: [`GONE`] where the token
+    /// did not survive.
     pub(super) places: Vec<u32>,
     pub(super) places_before: Vec<u32>,
 }
 
+/// In place of a token that did not survive.
+pub(super) const GONE: u32 = u32::MAX;
+
 impl Room {
     /// Bytes held.
     pub fn memory(&self) -> usize {
-        (self.here.capacity() + self.before.capacity() + self.plain.capacity()) * 4
+        (self.here.capacity() + self.before.capacity() + self.kept.capacity() + self.ends.capacity()) * 4
             + (self.states.capacity() + self.bias.capacity()) * 4
             + (self.places.capacity() + self.places_before.capacity()) * 4
-            + self.tokens.capacity() * size_of::<Survivor>()
-            + self.links.capacity() * size_of::<SurvivingLink>()
             + self.begins.capacity() * 8
             + self.order.capacity() * size_of::<u128>()
-            + self.group.capacity() * size_of::<(u32, TraceLink)>()
+            + self.grouped.capacity() * size_of::<(u32, TraceLink)>()
             + self.sorted.capacity() * size_of::<TraceLink>()
     }
 
-    /// Which survivors are those of time `at`.
-    pub(super) fn tokens_at(&self, at: usize) -> std::ops::Range<usize> {
+    /// The links of time `at` that survive, by their places among those of the time, latest first.
+    pub(super) fn kept_at(&self, at: usize) -> &[u32] {
         let times = self.begins.len() - 1;
-        self.begins[times - 1 - at]..self.begins[times - at]
+        &self.kept[self.begins[times - 1 - at]..self.begins[times - at]]
     }
 
-    /// The survivors of the last `times` times, latest first.
-    pub(super) fn tokens_of_last(&self, times: usize) -> &[Survivor] {
-        &self.tokens[..self.begins[times]]
-    }
-
-    /// The surviving links into a survivor.
-    pub(super) fn links_of(&self, token: usize) -> &[SurvivingLink] {
-        let begin = token.checked_sub(1).map_or(0, |before| self.tokens[before].links_end);
-        &self.links[begin as usize..self.tokens[token].links_end as usize]
+    /// How many links of the last `times` times survive.
+    pub(super) fn num_kept_of_last(&self, times: usize) -> usize {
+        self.begins[times]
     }
 }
 
@@ -157,9 +130,15 @@ pub(super) fn move_times(
 /// Appends the survivors of time `at` to the trace.
 fn move_time(graph: &Graph, windows: Windows<'_>, at: usize, room: &mut Room, trace: &mut Trace) -> Result<()> {
     let time = windows.time(at);
+    if at + 1 < windows.num_times() {
+        let next = windows.time(at + 1);
+        for &link in room.kept_at(at + 1) {
+            graph.prefetch(next.states[next.links[link as usize].dst as usize] & !HAS_EPSILONS);
+        }
+    }
     order_tokens(graph, &time, at, trace.num_times() == 0, room)?;
     let previous = at.checked_sub(1).map(|at| windows.time(at));
-    sort_links(graph, &time, previous.as_ref(), trace, room)?;
+    sort_links(graph, &time, at, previous.as_ref(), trace, room)?;
     trace.push_time(&room.states, &room.bias, &room.sorted)?;
     std::mem::swap(&mut room.places, &mut room.places_before);
     Ok(())
@@ -181,8 +160,7 @@ pub(super) fn extras_before<'a>(
 /// time, of which there are `count`.
 pub(super) fn walk_back(windows: Windows<'_>, count: usize, lattice_beam: f32, room: &mut Room) -> Result<()> {
     let times = windows.num_times();
-    room.tokens.clear();
-    room.links.clear();
+    room.kept.clear();
     room.begins.clear();
     try_reserve(&mut room.begins, times + 1, ROOM)?;
     room.begins.push(0);
@@ -191,39 +169,46 @@ pub(super) fn walk_back(windows: Windows<'_>, count: usize, lattice_beam: f32, r
         let time = windows.time(at);
         let before = if at > 0 { windows.time(at - 1).states.len() } else { count };
         refill(&mut room.before, before, f32::INFINITY)?;
-        // Tokens without epsilon arcs: all links that leave them have been seen. Which of them
-        // survive is written always and counted if so: a branch would be mispredicted.
-        let states = time.states;
-        if room.plain.len() < states.len() {
-            let more = states.len() - room.plain.len();
-            try_reserve(&mut room.plain, more, ROOM)?;
-            room.plain.resize(states.len(), 0);
-        }
-        let mut survive = 0;
-        for (place, (&state, &extra)) in states.iter().zip(&room.here).enumerate() {
-            room.plain[survive] = place as u32;
-            survive += usize::from(state & HAS_EPSILONS == 0) & usize::from(extra <= lattice_beam);
-        }
-        for at in 0..survive {
-            if at + AHEAD < survive {
-                time.prefetch_links(room.plain[at + AHEAD]);
-            }
-            visit(&time, room.plain[at], lattice_beam, room)?;
-        }
-        // Then those with epsilon arcs, highest level first.
-        for &token in time.closed.iter().rev() {
-            if room.here[token as usize] <= lattice_beam {
-                visit(&time, token, lattice_beam, room)?;
-            }
-        }
-        room.begins.push(room.tokens.len());
+        try_reserve(&mut room.kept, time.links.len(), ROOM)?;
+        hand_on(&time, lattice_beam, room);
+        room.begins.push(room.kept.len());
         std::mem::swap(&mut room.here, &mut room.before);
     }
     Ok(())
 }
 
-/// How many tokens ahead their links are asked for.
-const AHEAD: usize = 8;
+/// Hands the extra costs of a time's tokens on to the sources of their incoming links, the last link first: when
+/// one's turn comes, its destination's extra cost is final. Records those that survive, for which there is room.
+#[inline(never)]
+fn hand_on(time: &Time<'_>, lattice_beam: f32, room: &mut Room) {
+    let Room { here, before, kept, .. } = room;
+    let (alphas, here) = (time.alphas, &mut here[..time.alphas.len()]);
+    let emitting = time.links.iter().rposition(|link| link.src & EPSILON == 0).map_or(0, |last| last + 1);
+    for (at, link) in time.links.iter().enumerate().skip(emitting).rev() {
+        let dst = link.dst as usize;
+        let sum = (link.cost - alphas[dst]) + here[dst];
+        if sum <= lattice_beam {
+            let source = &mut here[(link.src & !EPSILON) as usize];
+            *source = if sum < *source { sum } else { *source };
+            kept.push(at as u32);
+        }
+    }
+    // Where it is written always and counted if the link survives: a branch would be mispredicted.
+    let mut count = kept.len();
+    let room = kept.spare_capacity_mut();
+    let begin = count;
+    for (at, link) in time.links[..emitting].iter().enumerate().rev() {
+        let dst = link.dst as usize;
+        let sum = (link.cost - alphas[dst]) + here[dst];
+        // Above the beam it does no harm: all that is above it is one.
+        let source = &mut before[link.src as usize];
+        *source = if sum < *source { sum } else { *source };
+        room[count - begin].write(at as u32);
+        count += usize::from(sum <= lattice_beam);
+    }
+    // SAFETY: `begin..count` has been written: each entry before the count passed it.
+    unsafe { kept.set_len(count) };
+}
 
 /// What the memory of this file is for, in messages.
 pub(super) const ROOM: &str = "backward pass";
@@ -236,57 +221,30 @@ fn refill<T: Copy>(list: &mut Vec<T>, len: usize, value: T) -> Result<()> {
     Ok(())
 }
 
-/// Records a token that survives, and hands its extra cost on to the sources of its incoming links.
-#[inline(always)]
-fn visit(time: &Time<'_>, token: u32, lattice_beam: f32, room: &mut Room) -> Result<()> {
-    let extra = room.here[token as usize];
-    let alpha = time.tokens[token as usize].alpha;
-    for link in time.incoming(token) {
-        let sum = (link.cost - alpha) + extra;
-        if sum > lattice_beam {
-            continue;
-        }
-        let source = if link.src & EPSILON != 0 {
-            room.here.get_mut((link.src & !EPSILON) as usize)
-        } else {
-            room.before.get_mut(link.src as usize)
-        };
-        if let Some(source) = source {
-            *source = if sum < *source { sum } else { *source };
-        }
-        try_reserve(&mut room.links, 1, ROOM)?;
-        room.links.push(SurvivingLink { src: link.src, arc: link.arc, cost: link.cost });
-    }
-    try_reserve(&mut room.tokens, 1, ROOM)?;
-    room.tokens.push(Survivor {
-        place: token,
-        state: time.states[token as usize],
-        bias: bias_state(time.bias, token as usize),
-        alpha,
-        links_end: room.links.len() as u32,
-    });
-    Ok(())
-}
-
-/// Puts the surviving tokens of a time in canonical order: `room.states`, `room.bias`, `room.places`.
-/// Those without links have been dropped, but for the one at the start of all.
+/// Puts the surviving tokens of a time in canonical order: `room.states`, `room.bias`, `room.places`. They are those
+/// that a surviving link leads to, and the one at the start of all.
 fn order_tokens(graph: &Graph, time: &Time<'_>, at: usize, start: bool, room: &mut Room) -> Result<()> {
     let words = graph.words();
-    let survivors = room.tokens_at(at);
+    refill(&mut room.places, time.states.len(), GONE)?;
     room.order.clear();
-    try_reserve(&mut room.order, survivors.len(), ROOM)?;
-    for index in survivors {
-        let Survivor { place, state, bias, .. } = room.tokens[index];
-        if room.links_of(index).is_empty() && !(start && place == 0) {
-            continue;
+    let survivors = room.kept_at(at).len() + usize::from(start);
+    try_reserve(&mut room.order, survivors, ROOM)?;
+    let mut order = std::mem::take(&mut room.order);
+    let mut places = std::mem::take(&mut room.places);
+    let first = start.then_some(0);
+    for token in first.into_iter().chain(room.kept_at(at).iter().map(|&link| time.links[link as usize].dst)) {
+        let place = &mut places[token as usize];
+        if *place == GONE {
+            *place = 0;
+            let state = time.states[token as usize] & !HAS_EPSILONS;
+            let level = Header::unpack(words, state).level;
+            // As one number, so that a comparison is no branch.
+            let key = [level, state, bias_state(time.bias, token as usize), token];
+            order.push(key.into_iter().fold(0, |all, part| all << 32 | u128::from(part)));
         }
-        let state = state & !HAS_EPSILONS;
-        let level = Header::unpack(words, state).level;
-        // As one number, so that a comparison is no branch.
-        let key = [level, state, bias, index as u32];
-        room.order.push(key.into_iter().fold(0, |all, part| all << 32 | u128::from(part)));
     }
-    room.order.sort_unstable();
+    order.sort_unstable();
+    (room.order, room.places) = (order, places);
     room.states.clear();
     try_reserve(&mut room.states, room.order.len(), ROOM)?;
     room.bias.clear();
@@ -294,10 +252,9 @@ fn order_tokens(graph: &Graph, time: &Time<'_>, at: usize, start: bool, room: &m
         try_reserve(&mut room.bias, room.order.len(), ROOM)?;
         room.bias.extend(room.order.iter().map(|&key| (key >> 32) as u32));
     }
-    refill(&mut room.places, time.states.len(), u32::MAX)?;
     for (place, &key) in room.order.iter().enumerate() {
         room.states.push((key >> 64) as u32);
-        room.places[room.tokens[key as u32 as usize].place as usize] = place as u32;
+        room.places[key as u32 as usize] = place as u32;
     }
     Ok(())
 }
@@ -307,44 +264,61 @@ fn order_tokens(graph: &Graph, time: &Time<'_>, at: usize, start: bool, room: &m
 fn sort_links(
     graph: &Graph,
     time: &Time<'_>,
+    at: usize,
     previous: Option<&Time<'_>>,
     trace: &Trace,
     room: &mut Room,
 ) -> Result<()> {
-    let mut sorted = std::mem::take(&mut room.sorted);
-    let mut group = std::mem::take(&mut room.group);
-    let outcome = (|| {
-        sorted.clear();
-        for (dst, &key) in room.order.iter().enumerate() {
-            let token = key as u32 as usize;
-            let (alpha, links) = (room.tokens[token].alpha, room.links_of(token));
-            group.clear();
-            try_reserve(&mut group, links.len(), ROOM)?;
-            for link in links {
-                let raw = (link.src & !EPSILON) as usize;
-                let (src, state, acoustic) = if link.src & EPSILON != 0 {
-                    (room.places[raw] | EPSILON, time.states[raw] & !HAS_EPSILONS, 0.0)
-                } else {
-                    let place = room.places_before[raw];
-                    let state = match previous {
-                        Some(previous) => previous.states[raw] & !HAS_EPSILONS,
-                        None => trace.states_at(trace.num_times() - 1)[place as usize],
-                    };
-                    (place, state, time.acoustic_cost(graph, state, link.arc))
-                };
-                let file_arc = if links.len() > 1 { graph.file_arc(state, link.arc) } else { 0 };
-                let extra = link.cost - alpha;
-                group.push((file_arc, TraceLink { src, dst: dst as u32, arc: link.arc, extra, acoustic }));
+    let count = room.kept_at(at).len();
+    refill(&mut room.ends, room.order.len(), 0)?;
+    room.grouped.clear();
+    try_reserve(&mut room.grouped, count, ROOM)?;
+    room.sorted.clear();
+    try_reserve(&mut room.sorted, count, ROOM)?;
+    let (mut ends, mut grouped) = (std::mem::take(&mut room.ends), std::mem::take(&mut room.grouped));
+    let kept = || room.kept_at(at).iter().map(|&link| time.links[link as usize]);
+    // Destination by destination, of which the order gives the number of links.
+    for link in kept() {
+        ends[room.places[link.dst as usize] as usize] += 1;
+    }
+    let mut begin = 0;
+    for end in &mut ends {
+        (*end, begin) = (begin, begin + *end);
+    }
+    let nothing = TraceLink { src: 0, dst: 0, arc: 0, extra: 0.0, acoustic: 0.0 };
+    grouped.resize(count, (0, nothing));
+    for link in kept() {
+        let raw = (link.src & !EPSILON) as usize;
+        let dst = room.places[link.dst as usize];
+        let (src, state, acoustic) = if link.src & EPSILON != 0 {
+            (room.places[raw] | EPSILON, time.states[raw] & !HAS_EPSILONS, 0.0)
+        } else {
+            let place = room.places_before[raw];
+            let state = match previous {
+                Some(previous) => previous.states[raw] & !HAS_EPSILONS,
+                None => trace.states_at(trace.num_times() - 1)[place as usize],
+            };
+            (place, state, time.acoustic_cost(graph, state, link.arc))
+        };
+        let extra = link.cost - time.alphas[link.dst as usize];
+        // Its state's place for now.
+        let end = &mut ends[dst as usize];
+        grouped[*end as usize] = (state, TraceLink { src, dst, arc: link.arc, extra, acoustic });
+        *end += 1;
+    }
+    let mut begin = 0;
+    for &end in &ends {
+        let group = &mut grouped[begin..end as usize];
+        if group.len() > 1 {
+            for (place, link) in group.iter_mut() {
+                *place = graph.file_arc(*place, link.arc);
             }
-            if group.len() > 1 {
-                // One arc may come from several bias states of its source, whose places follow them.
-                group.sort_unstable_by_key(|(file_arc, link)| (*file_arc, link.src));
-            }
-            try_reserve(&mut sorted, group.len(), ROOM)?;
-            sorted.extend(group.iter().map(|(_, link)| *link));
+            // One arc may come from several bias states of its source, whose places follow them.
+            group.sort_unstable_by_key(|(file_arc, link)| (*file_arc, link.src));
         }
-        Ok(())
-    })();
-    (room.sorted, room.group) = (sorted, group);
-    outcome
+        begin = end as usize;
+    }
+    room.sorted.extend(grouped.iter().map(|(_, link)| *link));
+    (room.ends, room.grouped) = (ends, grouped);
+    Ok(())
 }

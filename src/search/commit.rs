@@ -17,7 +17,7 @@ use crate::lattice::RawLattice;
 use super::backtrace::Name;
 use super::bias::bias_state;
 use super::trace::EPSILON;
-use super::window::{Link, NO_LINK, Window};
+use super::window::{Link, Window};
 
 /// Frames from one look to the next.
 pub const LOOK: usize = 64;
@@ -125,7 +125,13 @@ fn bytes(lattice: &RawLattice) -> usize {
 pub(super) struct Kept {
     names: Vec<Name>,
     kept: Vec<bool>,
+    /// What decides between best links, of the best so far.
+    orders: Vec<u64>,
 }
+
+/// Before a best link has been seen, and where one comes from a token that is gone.
+const UNSEEN: u64 = u64::MAX;
+const GONE: u64 = 0;
 
 /// Drops tokens of the windows, time by time.
 #[derive(Debug, Default)]
@@ -142,6 +148,7 @@ impl Dropping {
         for (list, len) in [(&mut room.before, most.max(before.len())), (&mut room.here, most.max(before.len()))] {
             try_reserve(&mut list.names, len, WHAT)?;
             try_reserve(&mut list.kept, len, WHAT)?;
+            try_reserve(&mut list.orders, len, WHAT)?;
         }
         for (name, kept) in before {
             room.before.names.push(name);
@@ -162,17 +169,13 @@ impl Dropping {
             }));
             self.here.kept.clear();
             self.here.kept.resize(tokens.len(), false);
-            // Epsilon arcs leave tokens of lower level only, which stand first here.
-            for at in start.closed..end.closed {
-                let token = window.closed[at] as usize;
-                self.here.kept[token] = self.is_kept(graph, window, tokens.start + token);
+            self.here.orders.clear();
+            self.here.orders.resize(tokens.len(), UNSEEN);
+            // A link stands behind all that lead to its source.
+            for link in start.links..end.links {
+                self.look_at(graph, window.links[link], window.alphas[start.tokens + window.links[link].dst as usize]);
             }
-            for token in 0..tokens.len() {
-                if window.states[tokens.start + token] & HAS_EPSILONS == 0 {
-                    self.here.kept[token] = self.is_kept(graph, window, tokens.start + token);
-                }
-            }
-            self.apply(window, tokens);
+            self.apply(window, tokens, start.links..end.links);
             std::mem::swap(&mut self.before, &mut self.here);
         }
     }
@@ -187,43 +190,35 @@ impl Dropping {
         }
     }
 
-    /// Whether the best link of a token (ties: the smallest file arc, then bias state) comes from one that is kept.
-    fn is_kept(&self, graph: &Graph, window: &Window, token: usize) -> bool {
-        let alpha = window.tokens[token].alpha;
-        let mut best: Option<((u32, u32), bool)> = None;
-        let mut next = window.tokens[token].head;
-        while let Some(link) = window.links.get(next as usize) {
-            next = link.next;
-            if link.cost != alpha {
-                continue;
-            }
-            let (name, kept) = self.source(link);
-            // A source that is gone for other reasons lies too far above the best, and so does this token.
-            if name == Name::GONE {
-                return false;
-            }
-            let order = (graph.file_arc(name.state, link.arc), name.bias);
-            if best.is_none_or(|(least, _)| order < least) {
-                best = Some((order, kept));
-            }
+    /// Whether a token is kept is decided by its best link (ties: the smallest file arc, then bias state): is
+    /// `link`, into a token of cost `alpha`, better than those before it?
+    fn look_at(&mut self, graph: &Graph, link: Link, alpha: f32) {
+        if link.cost != alpha || alpha == f32::INFINITY {
+            return;
         }
-        best.is_some_and(|(_, kept)| kept)
+        let (name, kept) = self.source(&link);
+        let dst = link.dst as usize;
+        let (best, best_kept) = (&mut self.here.orders[dst], &mut self.here.kept[dst]);
+        // A source that is gone for other reasons lies too far above the best, and so does this token.
+        let order = match name == Name::GONE {
+            true => GONE,
+            false => 1 + (u64::from(graph.file_arc(name.state, link.arc)) << 32 | u64::from(name.bias)),
+        };
+        if order < *best {
+            (*best, *best_kept) = (order, kept);
+        }
     }
 
-    /// Takes what is dropped out of reach: no link leads to it, and those from it cost too much.
-    fn apply(&self, window: &mut Window, tokens: Range<usize>) {
+    /// Takes what is dropped out of reach: links to it and from it cost too much.
+    fn apply(&self, window: &mut Window, tokens: Range<usize>, links: Range<usize>) {
+        for link in &mut window.links[links] {
+            if !self.here.kept[link.dst as usize] || !self.source(link).1 {
+                link.cost = f32::INFINITY;
+            }
+        }
         for (token, &kept) in tokens.zip(&self.here.kept) {
             if !kept {
-                window.tokens[token].alpha = f32::INFINITY;
-                window.tokens[token].head = NO_LINK;
-                continue;
-            }
-            let mut next = window.tokens[token].head;
-            while let Some(link) = window.links.get_mut(next as usize) {
-                next = link.next;
-                if !self.source(link).1 {
-                    link.cost = f32::INFINITY;
-                }
+                window.alphas[token] = f32::INFINITY;
             }
         }
     }

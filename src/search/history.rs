@@ -24,10 +24,10 @@ use super::phrases::Phrases;
 use super::stable::StableWords;
 use super::stats::SearchStats;
 use super::trace::{EPSILON, Trace};
-use super::window::{LooseLink, Time, TimeStart, Token, Window};
+use super::window::{Link, Time, TimeStart, Window};
 
 /// Times after which a window counts as full, whatever its links: their rows take memory too.
-const MOST_TIMES: usize = 50;
+const MOST_TIMES: usize = 60;
 /// Scores after which a window counts as full: with a million columns fifty rows would be 200 MB.
 const MOST_SCORES: usize = 1 << 20;
 /// Times before which a window is not full: with fewer, the backward pass would see too little
@@ -162,21 +162,20 @@ impl History {
     }
 
     /// Appends a time that was made elsewhere, as [`Window::push_time`]; with phrases bias states of its tokens follow
-    /// from its links, of which the first one into each token has to stand before all that leave it. On an error
-    /// nothing is changed.
+    /// from its links. On an error nothing is changed.
     pub fn push_time(
         &mut self,
         graph: &Graph,
         states: &[u32],
         alphas: &[f32],
-        closed: &[u32],
-        links: &[LooseLink],
+        links: &[Link],
         row: &[f32],
     ) -> Result<()> {
         let start = self.younger.end();
+        let before = self.last().map_or(0, |time| time.states.len());
         try_reserve(&mut self.younger.bias, if self.bias.is_on() { states.len() } else { 0 }, "tokens")?;
-        self.younger.push_time(states, alphas, closed, links, row)?;
-        let named = self.name_bias(graph, start, states.len(), links);
+        self.younger.push_time(graph, before, states, alphas, links, row)?;
+        let named = self.name_bias(graph, start, states.len());
         if named.is_err() {
             self.younger.starts.pop();
             self.younger.cut(start);
@@ -185,7 +184,7 @@ impl History {
     }
 
     /// Names the bias states of the tokens of the last time, which begins at `start`.
-    fn name_bias(&mut self, graph: &Graph, start: TimeStart, count: usize, links: &[LooseLink]) -> Result<()> {
+    fn name_bias(&mut self, graph: &Graph, start: TimeStart, count: usize) -> Result<()> {
         let History { older, younger, bias, .. } = self;
         let Some(steps) = bias.now() else { return Ok(()) };
         younger.bias.resize(start.tokens + count, u32::MAX);
@@ -194,7 +193,7 @@ impl History {
             Some(time) => &earlier[time.tokens..],
             None => older.starts.last().map_or(&[][..], |time| &older.bias[time.tokens..]),
         };
-        for link in links {
+        for link in &younger.links[start.links..] {
             let from = match link.src & EPSILON {
                 0 => before.get(link.src as usize),
                 _ => now.get((link.src & !EPSILON) as usize),
@@ -235,25 +234,25 @@ impl History {
     }
 
     /// A token of the last time, as an end of the utterance.
-    fn end(&self, state: u32, token: Token, bias: u32) -> LastToken {
-        LastToken { state: state & !HAS_EPSILONS, bias, cost: token.alpha - self.least, held: self.bias.held(bias) }
+    fn end(&self, state: u32, alpha: f32, bias: u32) -> LastToken {
+        LastToken { state: state & !HAS_EPSILONS, bias, cost: alpha - self.least, held: self.bias.held(bias) }
     }
 
     /// All of them.
     fn ends(&self) -> impl ExactSizeIterator<Item = LastToken> + Clone {
-        let (states, tokens, bias) = match self.last() {
-            Some(time) => (time.states, time.tokens, time.bias),
+        let (states, alphas, bias) = match self.last() {
+            Some(time) => (time.states, time.alphas, time.bias),
             None => (&[][..], &[][..], &[][..]),
         };
-        let all = states.iter().zip(tokens).enumerate();
-        all.map(move |(at, (&state, &token))| self.end(state, token, bias_state(bias, at)))
+        let all = states.iter().zip(alphas).enumerate();
+        all.map(move |(at, (&state, &alpha))| self.end(state, alpha, bias_state(bias, at)))
     }
 
     /// Whether the token of the last time with that place has not been dropped by a commit.
     pub fn is_alive(&self, place: u32) -> bool {
         let windows = self.windows();
-        let last = windows.num_times().checked_sub(1).map(|last| windows.time(last).tokens);
-        last.and_then(|tokens| tokens.get(place as usize)).is_some_and(|token| token.alpha < f32::INFINITY)
+        let last = windows.num_times().checked_sub(1).map(|last| windows.time(last).alphas);
+        last.and_then(|alphas| alphas.get(place as usize)).is_some_and(|&alpha| alpha < f32::INFINITY)
     }
 
     /// Whether no frame has been searched.
@@ -597,7 +596,7 @@ impl History {
     /// words will be no more.
     fn best_emitting(&self, emitting: impl Iterator<Item = u32>) -> Option<(usize, LastToken)> {
         let last = self.last();
-        let end = |last: Time<'_>, at: usize| self.end(last.states[at], last.tokens[at], bias_state(last.bias, at));
+        let end = |last: Time<'_>, at: usize| self.end(last.states[at], last.alphas[at], bias_state(last.bias, at));
         Self::best_of(emitting.filter_map(|place| Some((place as usize, end(last?, place as usize)))))
     }
 

@@ -42,4 +42,4 @@ pub use phrases::{Phrase, Phrases};
 pub use rows::{Rows, first_unusable, scale_row};
 pub use stats::SearchStats;
 pub use trace::{EPSILON, Mark, Trace, TraceLink};
-pub use window::{Link, LooseLink, NO_LINK, Time, TimeStart, Token, Window};
+pub use window::{Link, Time, TimeStart, Window, grow};

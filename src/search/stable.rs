@@ -45,6 +45,9 @@ struct Since {
     begins: Vec<usize>,
     /// Their nodes, or [`NONE`].
     nodes: Vec<u32>,
+    /// The best links into those of the windows, where they have been looked for, and at which times they have.
+    links: Vec<u32>,
+    looked: Vec<bool>,
     /// Tokens on the way back, each with the word of its best link.
     way: Vec<(usize, i32)>,
 }
@@ -165,12 +168,13 @@ impl StableWords {
                 }
             }
         }
-        Ok(Since { first, begins, nodes, way: Vec::new() })
+        let (links, looked) = (try_filled(NONE, tokens, WHAT)?, try_filled(false, begins.len(), WHAT)?);
+        Ok(Since { first, begins, nodes, links, looked, way: Vec::new() })
     }
 
     /// The node of a token, by way of its best path back to a token whose node is known.
     fn node_of(&mut self, links: &Links<'_>, since: &mut Since, token: Place) -> Result<u32> {
-        let Since { first, begins, nodes, way } = since;
+        let Since { first, begins, nodes, links: best, looked, way } = since;
         let mut at = token;
         let mut node = loop {
             let Some(begin) = at.time.checked_sub(*first).and_then(|time| begins.get(time)) else {
@@ -181,7 +185,15 @@ impl StableWords {
                 break nodes[index];
             }
             try_reserve(way, 1, WHAT)?;
-            let Some(step) = links.best_link(at) else {
+            let step = if links.is_in_windows(at.time) {
+                if !std::mem::replace(&mut looked[at.time - *first], true) {
+                    links.best_links(at.time, &mut best[*begin..begin + links.num_tokens(at.time)]);
+                }
+                links.step_over(at.time, best[index])
+            } else {
+                links.best_link(at)
+            };
+            let Some(step) = step else {
                 way.push((index, 0));
                 break self.root;
             };

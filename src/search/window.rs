@@ -5,57 +5,29 @@
 
 use super::trace::EPSILON;
 use crate::error::{Error, Result, try_reserve};
-use crate::graph::Graph;
-use crate::prefetch::prefetch;
+use crate::graph::{Graph, HAS_EPSILONS, Header};
 
-/// No link: the end of a chain.
-pub const NO_LINK: u32 = u32::MAX;
-
-/// A link as the search makes it, chained with the others into the same token.
-#[derive(Clone, Copy, Debug)]
+/// A link.
+#[derive(Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
 pub struct Link {
     /// Source among the tokens of the time before; with [`super::EPSILON`] of the same time.
     pub src: u32,
     /// Arc number.
     pub arc: u32,
-    /// Candidate cost, before the subtraction of `m`.
-    pub cost: f32,
-    /// Next link into the same token, or [`NO_LINK`].
-    pub next: u32,
-}
-
-/// A link that names its destination instead of standing in a chain.
-#[derive(Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(C)]
-pub struct LooseLink {
-    /// As in [`Link`].
-    pub src: u32,
-    /// Arc number.
-    pub arc: u32,
-    /// As in [`Link`].
+    /// Candidate cost, before the subtraction of `m`; `+inf` where a commit has dropped it.
     pub cost: f32,
     /// Destination among the tokens of the time.
     pub dst: u32,
 }
 
-/// A token: its cost, before the subtraction of `m`, and the head of its chain of incoming links.
-#[derive(Clone, Copy, Debug)]
-pub struct Token {
-    /// Its cost.
-    pub alpha: f32,
-    /// First of its incoming links, or [`NO_LINK`].
-    pub head: u32,
-}
-
 /// Where the parts of a time begin.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeStart {
-    /// In `states` and `tokens`.
+    /// In `states` and `alphas`.
     pub tokens: usize,
     /// In `links`.
     pub links: usize,
-    /// In `closed`.
-    pub closed: usize,
     /// In `rows`.
     pub row: usize,
 }
@@ -69,12 +41,11 @@ pub struct Window {
     pub states: Vec<u32>,
     /// Bias state of each token; empty without phrases.
     pub bias: Vec<u32>,
-    /// Cost and links of each token.
-    pub tokens: Vec<Token>,
-    /// The links.
+    /// Cost of each token, before the subtraction of `m`; `+inf` where a commit has dropped it.
+    pub alphas: Vec<f32>,
+    /// The links of each time: those of emitting arcs in any order, then those of epsilon arcs by ascending level of
+    /// their sources, so that each stands behind all that lead to its source.
     pub links: Vec<Link>,
-    /// Tokens with epsilon arcs, by ascending level: the order in which they were closed.
-    pub closed: Vec<u32>,
     /// The unscaled row that led to each time; empty for time 0.
     pub rows: Vec<f32>,
 }
@@ -93,26 +64,25 @@ impl Window {
     /// Forgets everything; memory is kept.
     pub fn clear(&mut self) {
         self.starts.clear();
-        self.cut(TimeStart { tokens: 0, links: 0, closed: 0, row: 0 });
+        self.cut(TimeStart { tokens: 0, links: 0, row: 0 });
+    }
+
+    /// Tokens of the last time.
+    pub(super) fn last_count(&self) -> usize {
+        self.starts.last().map_or(0, |start| self.states.len() - start.tokens)
     }
 
     /// The ends of all parts: where the next time begins.
     pub fn end(&self) -> TimeStart {
-        TimeStart {
-            tokens: self.states.len(),
-            links: self.links.len(),
-            closed: self.closed.len(),
-            row: self.rows.len(),
-        }
+        TimeStart { tokens: self.states.len(), links: self.links.len(), row: self.rows.len() }
     }
 
     /// Drops what an abandoned frame left behind.
     pub fn cut(&mut self, end: TimeStart) {
         self.states.truncate(end.tokens);
         self.bias.truncate(end.tokens);
-        self.tokens.truncate(end.tokens);
+        self.alphas.truncate(end.tokens);
         self.links.truncate(end.links);
-        self.closed.truncate(end.closed);
         self.rows.truncate(end.row);
     }
 
@@ -132,9 +102,8 @@ impl Window {
         Time {
             states: &self.states[start.tokens..end.tokens],
             bias: self.bias.get(start.tokens..end.tokens).unwrap_or(&[]),
-            tokens: &self.tokens[start.tokens..end.tokens],
-            links: &self.links,
-            closed: &self.closed[start.closed..end.closed],
+            alphas: &self.alphas[start.tokens..end.tokens],
+            links: &self.links[start.links..end.links],
             row: &self.rows[start.row..end.row],
         }
     }
@@ -143,7 +112,7 @@ impl Window {
     #[inline]
     pub fn reserve(&mut self, tokens: usize, links: usize) -> Result<()> {
         grow(&mut self.states, tokens, "tokens")?;
-        grow(&mut self.tokens, tokens, "tokens")?;
+        grow(&mut self.alphas, tokens, "tokens")?;
         grow(&mut self.links, links, "links")
     }
 
@@ -155,37 +124,45 @@ impl Window {
         Ok(())
     }
 
-    /// Appends a time that was made elsewhere: destination words and costs of its tokens, those
-    /// with epsilon arcs by ascending level, its links, and the unscaled row that led to it. On an
-    /// error nothing is changed.
+    /// Appends a time that was made elsewhere, behind one with `before` tokens: destination words and costs of its
+    /// tokens, its links in any order, and the unscaled row that led to it. On an error nothing is changed.
     pub fn push_time(
         &mut self,
+        graph: &Graph,
+        before: usize,
         states: &[u32],
         alphas: &[f32],
-        closed: &[u32],
-        links: &[LooseLink],
+        links: &[Link],
         row: &[f32],
     ) -> Result<()> {
         let start = self.end();
         try_reserve(&mut self.starts, 1, "times")?;
         try_reserve(&mut self.rows, row.len(), "rows")?;
-        try_reserve(&mut self.closed, closed.len(), "tokens")?;
         self.reserve(states.len(), links.len())?;
         if self.links.len() + links.len() >= EPSILON as usize {
             return Err(Error::Limit("more links between two prunings than 2^31".into()));
         }
+        let source_is_there = |link: &Link| match link.src & EPSILON {
+            0 => (link.src as usize) < before,
+            _ => ((link.src & !EPSILON) as usize) < states.len(),
+        };
+        if !links.iter().all(|link| source_is_there(link) && (link.dst as usize) < states.len()) {
+            return Err(Error::Device("a link leads from or to a token that is not there".into()));
+        }
+        self.links.extend(links.iter().filter(|link| link.src & EPSILON == 0));
+        let epsilon = self.links.len();
+        self.links.extend(links.iter().filter(|link| link.src & EPSILON != 0));
+        let level = |link: &Link| {
+            let state = states.get((link.src & !EPSILON) as usize);
+            state.map_or(0, |state| Header::unpack(graph.words(), state & !HAS_EPSILONS).level)
+        };
+        if !self.links[epsilon..].is_sorted_by_key(level) {
+            self.links[epsilon..].sort_unstable_by_key(level);
+        }
         self.starts.push(start);
         self.states.extend_from_slice(states);
-        self.tokens.extend(alphas.iter().map(|&alpha| Token { alpha, head: NO_LINK }));
-        self.closed.extend_from_slice(closed);
+        self.alphas.extend_from_slice(alphas);
         self.rows.extend_from_slice(row);
-        for &LooseLink { src, arc, cost, dst } in links {
-            let at = self.links.len() as u32;
-            if let Some(token) = self.tokens.get_mut(start.tokens + dst as usize) {
-                self.links.push(Link { src, arc, cost, next: token.head });
-                token.head = at;
-            }
-        }
         Ok(())
     }
 
@@ -193,16 +170,15 @@ impl Window {
     pub fn memory(&self) -> usize {
         self.starts.capacity() * size_of::<TimeStart>()
             + (self.states.capacity() + self.bias.capacity()) * 4
-            + self.tokens.capacity() * size_of::<Token>()
             + self.links.capacity() * size_of::<Link>()
-            + (self.closed.capacity() + self.rows.capacity()) * 4
+            + (self.alphas.capacity() + self.rows.capacity()) * 4
     }
 }
 
 /// Room for `more`, and for a quarter of what is held as well: windows are the most that a channel holds, so
 /// they grow in smaller steps than other lists.
 #[inline]
-fn grow<T>(list: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
+pub fn grow<T>(list: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
     if list.capacity() - list.len() >= more { Ok(()) } else { grow_now(list, more, what) }
 }
 
@@ -220,12 +196,10 @@ pub struct Time<'a> {
     pub states: &'a [u32],
     /// Their bias states; empty without phrases.
     pub bias: &'a [u32],
-    /// Its tokens.
-    pub tokens: &'a [Token],
-    /// All links of the window: heads and chains index it.
+    /// Their costs.
+    pub alphas: &'a [f32],
+    /// The links into them, in the order of [`Window::links`].
     pub links: &'a [Link],
-    /// Tokens with epsilon arcs, by ascending level.
-    pub closed: &'a [u32],
     /// The unscaled row.
     pub row: &'a [f32],
 }
@@ -237,21 +211,8 @@ impl<'a> Time<'a> {
         -self.row[graph.column(state, arc) as usize] + 0.0
     }
 
-    /// Asks for the memory of the first link into token `at`.
-    #[inline(always)]
-    pub(super) fn prefetch_links(&self, at: u32) {
-        prefetch(self.links.as_ptr().wrapping_add(self.tokens[at as usize].head as usize));
-    }
-
     /// The links into token `at`.
-    #[inline(always)]
     pub fn incoming(&self, at: u32) -> impl Iterator<Item = Link> + 'a {
-        let links = self.links;
-        let mut next = self.tokens[at as usize].head;
-        std::iter::from_fn(move || {
-            let link = *links.get(next as usize)?; // NO_LINK lies past the end
-            next = link.next;
-            Some(link)
-        })
+        self.links.iter().copied().filter(move |link| link.dst == at)
     }
 }
