@@ -176,8 +176,8 @@ static double formula(const koshi_search_stats *stats, uint32_t link_budget, siz
     double tokens = (double)stats->max_tokens, each = (double)stats->links / (double)stats->tokens;
     double frame = each * tokens, window = link_budget / 2.0;
     window = (window < 8 * frame ? 8 * frame : window) + frame;
-    window = window > 50 * frame ? 50 * frame : window;
-    return 2 * (2 * (16 * window + 16 * window / each + 200 * (double)columns) + 24 * tokens +
+    window = window > 60 * frame ? 60 * frame : window;
+    return 2 * (2 * (16 * window + 8 * window / each + 240 * (double)columns) + 24 * tokens +
                 30 * (double)stats->trace_links);
 }
 

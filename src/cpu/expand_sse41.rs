@@ -76,6 +76,8 @@ pub(super) unsafe fn expand_all<C: FourColumns>(
     let words = graph.words();
     let mut best = f32::INFINITY;
     let mut arcs = 0u64;
+    // Kept here, so that they stay in registers.
+    let (mut n, mut out, mut capacity) = (links.len(), links.as_mut_ptr().cast::<__m128i>(), links.capacity());
     let mut best_lanes = _mm_set1_ps(best);
     let mut bound_lanes = _mm_set1_ps(f32::MAX);
     for (at, ((&id, &alpha), &token)) in emitters.states.iter().zip(&emitters.costs).zip(&emitters.tokens).enumerate() {
@@ -84,9 +86,12 @@ pub(super) unsafe fn expand_all<C: FourColumns>(
         }
         let header = Header::unpack(words, id);
         let n_emit = header.n_emit;
-        grow(links, n_emit + 4, "links")?;
-        let mut n = links.len();
-        let out = links.as_mut_ptr().cast::<__m128i>();
+        if n_emit + 4 > capacity - n {
+            // SAFETY: `n` is within the capacity, and all below it has been written: each before the count passed it.
+            unsafe { links.set_len(n) };
+            grow(links, n_emit + 4, "links")?;
+            (out, capacity) = (links.as_mut_ptr().cast(), links.capacity());
+        }
         arcs += n_emit as u64;
         let end = header.body + 2 * n_emit + Header::column_words(n_emit, size_of::<C>() == 4);
         assert!(end + 4 <= words.len());
@@ -139,9 +144,9 @@ pub(super) unsafe fn expand_all<C: FourColumns>(
             numbers = _mm_add_epi32(numbers, _mm_set1_epi32(4));
             arc += 4;
         }
-        // SAFETY: within the room that was made, and all below `n` has been written: each before the count passed it.
-        unsafe { links.set_len(n) };
     }
+    // SAFETY: as above.
+    unsafe { links.set_len(n) };
     Ok(Expanded { best, arcs })
 }
 
