@@ -175,8 +175,8 @@ impl CpuChannel {
         try_reserve(&mut self.history.younger.rows, row.len(), "rows")?;
         let History { bias, younger, .. } = &mut self.history;
         let settled = match bias.now() {
-            None => settle(graph, Plain, config, frame, bounds, scratch, younger, start)?,
-            Some(steps) => settle(graph, Biased { graph, steps }, config, frame, bounds, scratch, younger, start)?,
+            None => settle(graph, Plain, config, frame, bounds, scratch, (younger, start))?,
+            Some(steps) => settle(graph, Biased { graph, steps }, config, frame, bounds, scratch, (younger, start))?,
         };
         let alphas = &self.history.younger.alphas[start.tokens..];
         let least = settled.least;

@@ -72,8 +72,7 @@ pub(super) fn settle<B: Biasing>(
     frame: Option<u64>,
     (best, mut theta): (f32, f32),
     scratch: &mut Scratch,
-    window: &mut Window,
-    end: TimeStart,
+    (window, end): (&mut Window, TimeStart),
 ) -> Result<Settled> {
     let mut capacity_held = false;
     let mut arcs = 0;
