@@ -5,36 +5,14 @@ mod common;
 #[path = "common/face/mod.rs"]
 mod face;
 
-use std::sync::{Mutex, MutexGuard};
-
 use common::graph::Rng;
-use common::soft::{self, Soft};
+use common::soft;
 use cudarc::driver::{CudaContext, result};
 use face::{Face, Matrix, Results, Status, graph, results};
 use koshi::decoder::{BackendChoice, DecoderConfig};
-use koshi::search::SearchConfig;
-
-/// The devices with these settings and nothing left over, for one test at a time.
-fn devices(settings: &str) -> (MutexGuard<'static, ()>, &'static Soft) {
-    static ALONE: Mutex<()> = Mutex::new(());
-    let alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let soft = soft::load(&common::with_kernels(&format!("schedule=rr,lazy=0,devices=2,memory=4294967296{settings}")));
-    soft.reset();
-    (alone, soft)
-}
 
 fn config(backend: BackendChoice, num_lanes: u32) -> DecoderConfig {
-    let search = SearchConfig {
-        beam: 6.0,
-        lattice_beam: 4.0,
-        max_active: 20,
-        min_active: 5,
-        candidate_capacity: 1_000,
-        token_capacity: 1_000,
-        link_capacity: 1_000,
-        ..SearchConfig::default()
-    };
-    DecoderConfig { search, backend, num_lanes, num_threads: 1, ..DecoderConfig::default() }
+    DecoderConfig { search: soft::narrow(), backend, num_lanes, num_threads: 1, ..DecoderConfig::default() }
 }
 
 /// Results of an utterance, and on how many of its frames a capacity held.
@@ -48,7 +26,7 @@ fn decode<F: Face>(decoder: &F::Decoder, rows: Matrix) -> (Option<Status>, Resul
 
 /// Capacities of which a frame uses all are enough, and so is memory of which a decoder takes all.
 fn case_b43_what_fits_exactly<F: Face>() {
-    let (_alone, soft) = devices("");
+    let (_alone, soft) = soft::alone("");
     let (source, data, dim) = Rng(5).busy();
     let graph = graph::<F>(&source);
     let rows = Matrix::dense(&data[..4 * dim], dim);
@@ -105,7 +83,7 @@ fn case_b43_what_fits_exactly<F: Face>() {
 /// A million lanes are more than there can be; as many as there can be are more than the device has room for, and the
 /// message says how much was asked for and how much there is. The next smaller decoder works.
 fn case_b46_more_lanes_than_memory<F: Face>() {
-    let (_alone, soft) = devices(",memory=33554432");
+    let (_alone, soft) = soft::alone("memory=33554432");
     let (source, data, dim) = Rng(5).busy();
     let graph = graph::<F>(&source);
     let rows = Matrix::dense(&data[..4 * dim], dim);
@@ -129,7 +107,7 @@ fn case_b46_more_lanes_than_memory<F: Face>() {
 /// Graphs, decoders and results come and go: the device and the host have as much memory as before.
 /// `KOSHI_LONG=1` does it a thousand times.
 fn case_b47_graphs_come_and_go<F: Face>() {
-    let (_alone, soft) = devices("");
+    let (_alone, soft) = soft::alone("");
     let rounds = if std::env::var_os("KOSHI_LONG").is_some_and(|value| value == "1") { 1_000 } else { 40 };
     let (source, data, dim) = Rng(5).busy();
     let rows = Matrix::dense(&data[..2 * dim], dim);
@@ -148,7 +126,7 @@ fn case_b47_graphs_come_and_go<F: Face>() {
 
 /// A decoder on the second device, made and used by threads whose context is the first device's, or that have none.
 fn case_b56_another_device_is_current<F: Face>() {
-    let (_alone, soft) = devices("");
+    let (_alone, soft) = soft::alone("");
     let (source, data, dim) = Rng(5).busy();
     let graph = graph::<F>(&source);
     let rows = Matrix::dense(&data[..4 * dim], dim);

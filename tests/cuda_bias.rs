@@ -5,12 +5,12 @@ mod common;
 #[path = "common/face/mod.rs"]
 mod face;
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use common::biased::{List, phrases, random_list};
 use common::graph::{Rng, arc, source};
 use common::random_endpoints::Case;
-use common::soft::{self, Soft};
+use common::soft;
 use cudarc::driver::{CudaContext, DevicePtr};
 use face::{Face, Matrix, Results, Rust, Status, results};
 use koshi::cuda::{CudaLanes, DeviceRows};
@@ -18,18 +18,6 @@ use koshi::decoder::{BackendChoice, Channel, Decoder, DecoderConfig, SegmentEnd}
 use koshi::graph::{Columns, Graph, VecSource};
 use koshi::lattice::{Path, RawLattice};
 use koshi::search::{CommitConfig, CommittedLattice, EndpointAction, Phrase, Phrases, SearchConfig, SearchStats};
-
-const USUAL: &str = "schedule=rr,lazy=0,devices=1,memory=4294967296,kernels=plain";
-
-/// The device with these settings and nothing left over, for one test at a time.
-fn device(settings: &str) -> (MutexGuard<'static, ()>, &'static Soft) {
-    static ALONE: Mutex<()> = Mutex::new(());
-    let alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let soft = soft::load(&common::with_kernels(USUAL));
-    soft.reset();
-    soft.configure(settings);
-    (alone, soft)
-}
 
 fn decoder(graph: &Arc<Graph>, backend: BackendChoice, num_lanes: u32, search: SearchConfig) -> Arc<Decoder> {
     let config = DecoderConfig { search, backend, num_lanes, num_threads: 1, ..DecoderConfig::default() };
@@ -153,7 +141,7 @@ fn in_any_batch(case: u64, num_lanes: u32, frames: usize) {
 
 #[test]
 fn channels_with_and_without_phrases_in_any_batch() {
-    let _device = device("");
+    let _device = soft::alone("");
     for case in 0..6 {
         in_any_batch(case, 1 + 2 * (case as u32 % 2), 40);
     }
@@ -162,7 +150,7 @@ fn channels_with_and_without_phrases_in_any_batch() {
 /// More frames than a launch takes, with one push to the GPU and many to the CPU.
 #[test]
 fn long_launches() {
-    let _device = device("");
+    let _device = soft::alone("");
     let (graph, data, dim) = busy();
     let rows = Matrix::dense(&data, dim).part(0, 150);
     let rng = &mut Rng(3);
@@ -180,7 +168,7 @@ fn long_launches() {
 
 #[test]
 fn every_schedule_gives_the_bits_of_the_cpu() {
-    let (_alone, soft) = device("");
+    let (_alone, soft) = soft::alone("");
     let random: Vec<String> = (1..=10).map(|seed| format!("random:{seed}")).collect();
     for (case, schedule) in ["rr", "reverse"].into_iter().chain(random.iter().map(String::as_str)).enumerate() {
         for lazy in [0, 1] {
@@ -200,7 +188,7 @@ const CAPACITIES: [(&str, Set); 3] = [
 
 #[test]
 fn capacities_strike_as_on_the_cpu() {
-    let _device = device("");
+    let _device = soft::alone("");
     let (graph, data, dim) = busy();
     let rows = Matrix::dense(&data, dim).part(0, 7);
     let lists = Lists(vec![(0, random_list(&mut Rng(4))), (4, random_list(&mut Rng(8)))]);
@@ -229,7 +217,7 @@ fn capacities_strike_as_on_the_cpu() {
 /// are more than the graph has, which bounds capacities without phrases.
 #[test]
 fn there_may_be_more_tokens_than_states() {
-    let _device = device("");
+    let _device = soft::alone("");
     let words = |next| (1..=6).map(|word| arc(word, word, word as f32 / 8.0, next)).collect::<Vec<_>>();
     let source = source(Some(0), vec![(0.0, words(1)), (0.5, words(0))]);
     let graph = Arc::new(Graph::from_source(&source, Columns::Labels).unwrap());
@@ -280,7 +268,7 @@ fn hub(leaves: u32) -> VecSource {
 
 #[test]
 fn closures_that_outgrow_a_lane() {
-    let _device = device("");
+    let _device = soft::alone("");
     let list: List = vec![(vec![1, 2], 3.0), (vec![2, 3, 1], 2.5), (vec![4], -1.0), (vec![1, 4, 2], 4.0)];
     let lists = Lists(vec![(0, list), (2, vec![(vec![3, 5], 2.0)])]);
     let rows = [-1.0, -0.5, -0.75, -1.5, -1.0, -0.25, -0.5, -0.5];
@@ -311,7 +299,7 @@ fn closures_that_outgrow_a_lane() {
 /// Commits, forced ones too, with lists that change before and after them.
 #[test]
 fn commits() {
-    let _device = device("");
+    let _device = soft::alone("");
     let (graph, data, dim) = busy();
     let rows = Matrix::dense(&data, dim).part(0, 400);
     let rng = &mut Rng(2);
@@ -372,7 +360,7 @@ fn spoken(
 /// End points noted, stopped at and as borders of segments, with lists that change on the way.
 #[test]
 fn end_points() {
-    let _device = device("");
+    let _device = soft::alone("");
     let (mut ends, mut segments) = (0, 0);
     for number in 0..120 {
         let action = [EndpointAction::Note, EndpointAction::Stop, EndpointAction::Segment][number as usize % 3];
@@ -394,7 +382,7 @@ fn end_points() {
 /// graph has not.
 #[test]
 fn lists_without_measure() {
-    let _device = device("");
+    let _device = soft::alone("");
     let rng = &mut Rng(11);
     let (graph, data, dim) = busy();
     let rows = Matrix::dense(&data, dim).part(0, 12);
@@ -422,7 +410,7 @@ fn lists_without_measure() {
 
 #[test]
 fn rows_in_device_memory() {
-    let _device = device("");
+    let _device = soft::alone("");
     let (graph, data, dim) = busy();
     let rows = Matrix::dense(&data, dim).part(0, 70);
     let lists = Lists(vec![(0, random_list(&mut Rng(4)))]);
@@ -442,7 +430,7 @@ fn rows_in_device_memory() {
 /// there is too little, what was before goes on.
 #[test]
 fn memory_of_the_device() {
-    let (_alone, soft) = device("");
+    let (_alone, soft) = soft::alone("");
     let (graph, data, dim) = busy();
     let rows = Matrix::dense(&data, dim).part(0, 6);
     let lists = Lists(vec![(0, random_list(&mut Rng(4)))]);
@@ -514,7 +502,7 @@ fn memory_of_the_device() {
 #[test]
 #[ignore = "runs in a process of its own"]
 fn counting_traffic() {
-    let (_alone, soft) = device("kernels=traffic");
+    let (_alone, soft) = soft::alone("kernels=traffic");
     let (graph, data, dim) = busy();
     let rows = Matrix::dense(&data, dim).part(0, 20);
     let gpu = decoder(&graph, BackendChoice::Cuda, 2, search());
@@ -550,7 +538,7 @@ fn phrases_cost_channels_without_them_nothing() {
 #[ignore = "runs in a process of its own"]
 fn under_a_build_that_watches() {
     let kernels = std::env::var("KOSHI_TEST_KERNELS").unwrap();
-    let _device = device(&format!("kernels={kernels}"));
+    let _device = soft::alone(&format!("kernels={kernels}"));
     for case in 0..2 {
         in_any_batch(200 + case, 3, 7);
     }

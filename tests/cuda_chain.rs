@@ -5,52 +5,30 @@
 mod chain;
 mod common;
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, MutexGuard};
 
 use chain::{C, Face, Found, Random, Rust, Scores, Status, arc, bytes, graph, supervision};
-use common::soft::{self, Soft};
+use common::soft;
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr};
 use koshi::chain::{ChainBackend, ChainConfig, DenominatorGraph, DeviceMatrix, Supervision, chain_objective_device};
 use koshi::ffi::*;
-
-const USUAL: &str = "schedule=rr,lazy=0,poison=0xcb,devices=2,memory=4294967296,kernels=plain,refuse_binary=0";
-
-/// The device with these settings and nothing left over, for one test at a time.
-fn device(settings: &str) -> (MutexGuard<'static, ()>, &'static Soft) {
-    static ALONE: Mutex<()> = Mutex::new(());
-    let alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let soft = soft::load(&common::with_kernels(USUAL));
-    soft.reset();
-    soft.configure(settings);
-    (alone, soft)
-}
-
-/// The device for a test that asks nothing of it but what a driver has: the machine's, where that is meant.
-fn any_device() -> MutexGuard<'static, ()> {
-    if !common::real_gpu() {
-        return device("").0;
-    }
-    static ALONE: Mutex<()> = Mutex::new(());
-    common::gpu();
-    ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
 
 /// What runs on the software device and, bundled by `examples/gpu_check.sh`, on a real one.
 mod on_any_gpu {
     #[test]
     fn random_graphs_as_on_the_cpu() {
-        let _device = super::any_device();
+        let _device = super::soft::any_alone();
         (0..250).for_each(super::random_case);
     }
 
     #[test]
     fn what_fails_on_the_cpu_fails_on_the_gpu() {
-        super::what_fails_on_the_cpu_fails_on_the_gpu(super::any_device());
+        super::what_fails_on_the_cpu_fails_on_the_gpu(super::soft::any_alone());
     }
 
     #[test]
     fn matrices_in_device_memory() {
-        let _device = super::any_device();
+        let _device = super::soft::any_alone();
         super::matrices_of_the_device::<super::Rust>();
         super::matrices_of_the_device::<super::C>();
     }
@@ -183,7 +161,7 @@ fn busy() -> Batch {
 
 #[test]
 fn every_schedule_gives_the_same_bits() {
-    let (_alone, soft) = device("");
+    let (_alone, soft) = soft::alone("");
     let batch = busy();
     let run = |backend| {
         let lengths = [5, 2, 4];
@@ -214,14 +192,14 @@ fn under_watch() {
 #[test]
 #[ignore = "runs in a process of its own"]
 fn under_the_race_detector() {
-    let _device = device("kernels=race");
+    let _device = soft::alone("kernels=race");
     under_watch();
 }
 
 #[test]
 #[ignore = "needs the sanitizers preloaded"]
 fn under_the_sanitizers() {
-    let _device = device("kernels=asan");
+    let _device = soft::alone("kernels=asan");
     under_watch();
 }
 
@@ -245,7 +223,7 @@ fn arcs_are_spread_over_the_threads() {
 #[ignore = "runs in a process of its own"]
 fn counting_steps() {
     const STATES: u32 = 4000;
-    let (_alone, soft) = device("kernels=steps");
+    let (_alone, soft) = soft::alone("kernels=steps");
     let span = |states: Vec<Vec<koshi::graph::GraphArc>>| {
         let den = DenominatorGraph::from_source(&graph(states), 3).unwrap();
         let scores = Scores::dense(&[0.5; 6], 3);
@@ -428,7 +406,7 @@ impl OnDevice for C {
 
 #[test]
 fn matrices_in_device_memory_wait_for_what_makes_them() {
-    let _device = device("lazy=1,schedule=reverse");
+    let _device = soft::alone("lazy=1,schedule=reverse");
     matrices_of_the_device::<Rust>();
     matrices_of_the_device::<C>();
 }
@@ -500,7 +478,7 @@ fn matrices_of_the_device<F: OnDevice>() {
 
 #[test]
 fn memory_of_the_device_that_is_not_there() {
-    let (_alone, soft) = device("memory=33554432");
+    let (_alone, soft) = soft::alone("memory=33554432");
     let empty = soft.memory_used(0);
     let mut random = Random(31);
     let large = Batch::new(&mut random, [3000, 40, 400, 12], 2.0);
@@ -529,7 +507,7 @@ fn memory_of_the_device_that_is_not_there() {
 
 #[test]
 fn calls_of_the_driver_that_fail() {
-    let (_alone, soft) = device("");
+    let (_alone, soft) = soft::alone("");
     let batch = busy();
     let [cpu, gpu, auto] = [ChainBackend::Cpu, ChainBackend::Cuda, ChainBackend::Auto].map(config);
     let on_cpu = batch.objf(&cpu, None);
@@ -585,7 +563,7 @@ fn calls_of_the_driver_that_fail() {
 
 #[test]
 fn several_threads_and_devices_at_once() {
-    let _device = device("");
+    let _device = soft::alone("");
     let batch = busy();
     let expected = batch.objf(&config(ChainBackend::Cuda), None);
     std::thread::scope(|scope| {
@@ -608,7 +586,7 @@ fn several_threads_and_devices_at_once() {
 
 #[test]
 fn drawn_occupancies_keep_their_mean() {
-    let _device = device("");
+    let _device = soft::alone("");
     const LEAST: f32 = 1.0 / 16384.0;
     // 256 pdfs out of one state, a few likely and the others not: most occupancies are far below the threshold.
     let arcs = |_| (0..256).map(|pdf| arc(pdf, 1.0 / 256.0, 0)).collect();

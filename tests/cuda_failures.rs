@@ -5,7 +5,7 @@ mod common;
 #[path = "common/face/mod.rs"]
 mod face;
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use common::graph::Rng;
 use common::soft::{self, Soft};
@@ -14,31 +14,12 @@ use face::{Face, Fault, Matrix, Results, Rust, Status, results};
 use koshi::cuda::DeviceRows;
 use koshi::decoder::{BackendChoice, Channel, Decoder, DecoderConfig};
 use koshi::graph::{Columns, Graph};
-use koshi::search::{Phrase, SearchConfig};
+use koshi::search::Phrase;
 
 const FRAMES: usize = 4;
 
-/// The device as it is at first, for one test at a time.
-fn device() -> (MutexGuard<'static, ()>, &'static Soft) {
-    static ALONE: Mutex<()> = Mutex::new(());
-    let alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let soft = soft::load(&common::with_kernels("schedule=rr,lazy=0,devices=2,memory=4294967296"));
-    soft.reset();
-    (alone, soft)
-}
-
 fn config(backend: BackendChoice, device: u32) -> DecoderConfig {
-    let search = SearchConfig {
-        beam: 6.0,
-        lattice_beam: 4.0,
-        max_active: 20,
-        min_active: 5,
-        candidate_capacity: 1_000,
-        token_capacity: 1_000,
-        link_capacity: 1_000,
-        ..SearchConfig::default()
-    };
-    DecoderConfig { search, backend, device, num_lanes: 2, num_threads: 2, ..DecoderConfig::default() }
+    DecoderConfig { search: soft::narrow(), backend, device, num_lanes: 2, num_threads: 2, ..DecoderConfig::default() }
 }
 
 /// Lists of phrases: from the start of an utterance, and from its third frame on.
@@ -158,7 +139,7 @@ fn given(soft: &Soft) -> [usize; 4] {
 /// is given back, and the caller's context stays current.
 #[test]
 fn each_call_fails_in_turn() {
-    let (_alone, soft) = device();
+    let (_alone, soft) = soft::alone("");
     let work = work();
     // The caller's own context is that of the other device.
     let (theirs, mine) = (CudaContext::new(0).unwrap(), CudaContext::new(1).unwrap());
@@ -213,7 +194,7 @@ fn each_call_fails_in_turn() {
 /// outlives them, and a fourth works on the other device.
 #[test]
 fn decoders_come_and_go_beside_pushes() {
-    let (_alone, soft) = device();
+    let (_alone, soft) = soft::alone("");
     let work = work();
     koshi::cuda::devices().unwrap();
     let before = given(soft);
@@ -278,7 +259,7 @@ fn decoders_come_and_go_beside_pushes() {
 /// Rows at any multiple of 4 bytes, with any stride; streams of another device, and addresses of nothing.
 #[test]
 fn rows_of_the_device_that_are_badly_placed() {
-    let (_alone, soft) = device();
+    let (_alone, soft) = soft::alone("");
     let work = work();
     let (context, other) = (CudaContext::new(0).unwrap(), CudaContext::new(1).unwrap());
     let (stream, elsewhere) = (context.new_stream().unwrap(), other.new_stream().unwrap());

@@ -7,10 +7,10 @@ mod common;
 mod face;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, MutexGuard};
 
 use common::graph::{Rng, arc, source};
-use common::soft::{self, Soft};
+use common::soft;
 use cudarc::driver::CudaContext;
 use face::{C, Face, Matrix, Results, Rust, Status, on_gpu, results};
 use koshi::cpu::CpuLanes;
@@ -20,58 +20,36 @@ use koshi::graph::{Columns, Graph, VecSource};
 use koshi::search::{Holds, LaneChannel, LaneWork, Lanes, Rows, SearchConfig, SearchStats, TimeSearch};
 use koshi::table::{MatrixHolder, SequentialReader, Transitions};
 
-const USUAL: &str = "schedule=rr,lazy=0,devices=2,memory=4294967296,kernels=plain,refuse_binary=0";
-
 /// The compiled kernels, empty where no compiler was at hand.
 static IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kernels.fatbin"));
-
-/// The device with these settings and nothing left over, for one test at a time.
-fn device(settings: &str) -> (MutexGuard<'static, ()>, &'static Soft) {
-    static ALONE: Mutex<()> = Mutex::new(());
-    let alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let soft = soft::load(&common::with_kernels(USUAL));
-    soft.reset();
-    soft.configure(settings);
-    (alone, soft)
-}
-
-/// The device for a test that asks nothing of it but what a driver has: the machine's, where that is meant.
-fn any_device() -> MutexGuard<'static, ()> {
-    if !common::real_gpu() {
-        return device("").0;
-    }
-    static ALONE: Mutex<()> = Mutex::new(());
-    common::gpu();
-    ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
 
 /// What runs on the software device and, bundled by `examples/gpu_check.sh`, on a real one.
 mod on_any_gpu {
     #[test]
     fn capacities_strike_as_on_the_cpu() {
-        super::capacities_strike_as_on_the_cpu(super::any_device());
+        super::capacities_strike_as_on_the_cpu(super::soft::any_alone());
     }
 
     #[test]
     fn speech_in_any_batch() {
-        super::speech_in_any_batch(super::any_device());
+        super::speech_in_any_batch(super::soft::any_alone());
     }
 
     #[test]
     fn rows_in_device_memory() {
-        let _device = super::any_device();
+        let _device = super::soft::any_alone();
         super::push_rows_of_the_device::<super::Rust>();
         super::push_rows_of_the_device::<super::C>();
     }
 
     #[test]
     fn both_faces_give_the_same() {
-        super::both_faces_give_the_same(super::any_device());
+        super::both_faces_give_the_same(super::soft::any_alone());
     }
 
     #[test]
     fn columns_that_are_needed() {
-        super::columns_that_are_needed(super::any_device());
+        super::columns_that_are_needed(super::soft::any_alone());
     }
 }
 
@@ -108,7 +86,7 @@ fn search() -> SearchConfig {
 
 #[test]
 fn every_schedule_gives_the_bits_of_the_cpu() {
-    let (_alone, soft) = device("");
+    let (_alone, soft) = soft::alone("");
     let (graph, rows, dim) = busy(12);
     let rows = Matrix::dense(&rows, dim);
     let expected = solo(&graph, &config(BackendChoice::Cpu, 1, search()), rows);
@@ -128,7 +106,7 @@ fn every_schedule_gives_the_bits_of_the_cpu() {
 #[test]
 #[ignore = "runs in a process of its own"]
 fn under_the_race_detector() {
-    let _device = device("kernels=race");
+    let _device = soft::alone("kernels=race");
     for case in 0..60 {
         common::random_search::run(BackendChoice::Cuda, 5_000 + case, 4, 2);
     }
@@ -144,7 +122,7 @@ fn under_the_race_detector() {
 #[test]
 #[ignore = "needs the sanitizers preloaded"]
 fn under_the_sanitizers() {
-    let _device = device("kernels=asan");
+    let _device = soft::alone("kernels=asan");
     for case in 0..60 {
         common::random_search::run(BackendChoice::Cuda, 6_000 + case, 4, 2);
     }
@@ -285,7 +263,7 @@ fn speech_in_any_batch(_device: MutexGuard<'static, ()>) {
 #[test]
 fn real_prompts() {
     let Some(likes) = common::realdata("prompts/loglikes.ark") else { return };
-    let _device = device("");
+    let _device = soft::alone("");
     let mut utterances = rows_of(&format!("ark:{}", likes.display()));
     utterances.sort_by_key(|(data, dim)| data.len() / dim);
     let Speech { graph, .. } = speech();
@@ -300,7 +278,7 @@ fn real_prompts() {
 
 #[test]
 fn rows_in_device_memory_wait_for_what_makes_them() {
-    let _device = device("lazy=1,schedule=reverse");
+    let _device = soft::alone("lazy=1,schedule=reverse");
     push_rows_of_the_device::<Rust>();
     push_rows_of_the_device::<C>();
 }
@@ -411,7 +389,7 @@ fn push_rows_of_the_device<F: PushDevice>() {
 
 #[test]
 fn several_devices_decoders_and_graphs_from_several_threads() {
-    let (_alone, soft) = device("");
+    let (_alone, soft) = soft::alone("");
     let before = [soft.memory_used(0), soft.memory_used(1)];
     let (graph, rows, dim) = busy(10);
     let other = Arc::new(Graph::from_source(&Rng(3).busy().0, Columns::Labels).unwrap());
@@ -451,7 +429,7 @@ fn several_devices_decoders_and_graphs_from_several_threads() {
 /// Rows B46, B47 and B51 of the list of inputs that broke other decoders.
 #[test]
 fn memory_of_the_device_is_asked_for_once_and_given_back() {
-    let (_alone, soft) = device("memory=33554432");
+    let (_alone, soft) = soft::alone("memory=33554432");
     let (graph, rows, dim) = busy(5);
     let rows = Matrix::dense(&rows, dim);
     let expected = solo(&graph, &config(BackendChoice::Cpu, 1, search()), rows);
@@ -486,7 +464,7 @@ fn memory_of_the_device_is_asked_for_once_and_given_back() {
 
 #[test]
 fn calls_of_the_driver_that_fail() {
-    let (_alone, soft) = device("");
+    let (_alone, soft) = soft::alone("");
     let (graph, rows, dim) = busy(5);
     let rows = Matrix::dense(&rows, dim);
     let expected = solo(&graph, &config(BackendChoice::Cpu, 1, search()), rows);
@@ -565,7 +543,7 @@ fn calls_of_the_driver_that_fail() {
 /// What is refused of the image the source makes good, and the image where there is no compiler.
 #[test]
 fn an_image_that_is_refused() {
-    let (_alone, soft) = device("");
+    let (_alone, soft) = soft::alone("");
     let (graph, rows, dim) = busy(3);
     let rows = Matrix::dense(&rows, dim);
     let expected = solo(&graph, &config(BackendChoice::Cpu, 1, search()), rows);
@@ -584,7 +562,7 @@ fn an_image_that_is_refused() {
 #[test]
 #[ignore = "runs in a process of its own"]
 fn no_compiler() {
-    let (_alone, soft) = device("refuse_binary=1,fail=nvrtcCompileProgram:1:6");
+    let (_alone, soft) = soft::alone("refuse_binary=1,fail=nvrtcCompileProgram:1:6");
     let (graph, rows, dim) = busy(2);
     let fault = Rust::decoder(&graph, &config(BackendChoice::Cuda, 1, search())).unwrap_err();
     assert_eq!(fault.status, Status::KOSHI_E_DEVICE);
@@ -603,7 +581,7 @@ fn a_compiler_that_fails() {
 #[test]
 #[ignore = "runs in a process of its own"]
 fn counting_steps() {
-    let (_alone, soft) = device("kernels=steps");
+    let (_alone, soft) = soft::alone("kernels=steps");
     // 0 leads to `arcs` states, and each of those on to one of its own.
     let fan = |arcs: u32| {
         let first = (1..=arcs).map(|at| arc(1, 1, 0.0, at)).collect();
@@ -651,7 +629,7 @@ fn counting_steps() {
 #[test]
 #[ignore = "runs in a process of its own"]
 fn counting_traffic() {
-    let (_alone, soft) = device("kernels=traffic");
+    let (_alone, soft) = soft::alone("kernels=traffic");
     let Speech { graph, mut utterances } = speech();
     utterances.sort_by_key(|(data, dim)| data.len() / dim);
     let (data, dim) = &utterances[utterances.len() / 2];
@@ -751,7 +729,7 @@ impl Holds<CudaChannel> for Paused<'_> {
 /// While one call scales rows or takes in what came back, another one's launch runs from beginning to end.
 #[test]
 fn the_hosts_part_of_a_call_keeps_no_other_waiting() {
-    let (_alone, soft) = device("");
+    let (_alone, soft) = soft::alone("");
     let (graph, rows, dim) = busy(5);
     let rows = Rows::dense(&rows, dim).unwrap();
     for lazy in [0, 1] {

@@ -7,7 +7,9 @@ pub mod kernels;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock};
+
+use koshi::search::SearchConfig;
 
 /// What tests may ask the device that a driver has no call for.
 pub struct Soft {
@@ -85,6 +87,46 @@ pub fn load(settings: &str) -> &'static Soft {
     });
     soft.configure(settings);
     soft
+}
+
+/// Settings of a device of which nothing else is asked.
+const USUAL: &str = "schedule=rr,lazy=0,poison=0xcb,devices=2,memory=4294967296,capability=75,shared=65536,\
+                     kernels=plain,refuse_binary=0";
+
+/// The device with these settings changed from the usual ones and nothing left over from the test before, for one test at
+/// a time.
+pub fn alone(settings: &str) -> (MutexGuard<'static, ()>, &'static Soft) {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let soft = load(&super::with_kernels(USUAL));
+    soft.reset();
+    soft.configure(settings);
+    (alone, soft)
+}
+
+/// The device for a test that asks nothing of it but what a driver has: the machine's, where that is meant. One test at a
+/// time.
+pub fn any_alone() -> MutexGuard<'static, ()> {
+    if !super::real_gpu() {
+        return alone("").0;
+    }
+    static ALONE: Mutex<()> = Mutex::new(());
+    super::gpu();
+    ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// A search that is narrow enough for a device that is played.
+pub fn narrow() -> SearchConfig {
+    SearchConfig {
+        beam: 6.0,
+        lattice_beam: 4.0,
+        max_active: 20,
+        min_active: 5,
+        candidate_capacity: 1_000,
+        token_capacity: 1_000,
+        link_capacity: 1_000,
+        ..SearchConfig::default()
+    }
 }
 
 fn open(path: &Path) -> *mut c_void {

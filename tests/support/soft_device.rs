@@ -1,6 +1,6 @@
 //! The software CUDA device through cudarc, for one test at a time.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, MutexGuard};
 
 use cudarc::driver::{
     CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DeviceRepr, DriverError, LaunchConfig, PushKernelArg,
@@ -16,15 +16,9 @@ pub struct Device {
     _alone: MutexGuard<'static, ()>,
 }
 
-const USUAL: &str = "schedule=rr,lazy=0,poison=0xcb,devices=2,memory=4294967296,capability=75,shared=65536,\
-                     kernels=plain,source=,refuse_binary=0";
-
 /// The device with these settings changed from the usual ones.
 pub fn device(settings: &str) -> Device {
-    static ALONE: Mutex<()> = Mutex::new(());
-    let alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let soft = soft::load(USUAL);
-    soft.reset();
+    let (alone, soft) = soft::alone("source=");
     soft.configure(settings);
     let context = CudaContext::new(0).unwrap();
     // SAFETY: tests order their streams themselves.
