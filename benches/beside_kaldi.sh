@@ -21,9 +21,9 @@ build() {
     python3 -m zipfile --extract "$peer"/kaldi_active_grammar-*.whl "$peer/wheel"
   fi
   local objects=() name program
-  for name in lat decoder hmm fstext matrix util base; do objects+=("$libs"/libkaldi-$name-*.so); done
+  for name in lat decoder chain cudamatrix hmm fstext matrix util base; do objects+=("$libs"/libkaldi-$name-*.so); done
   objects+=("$libs"/libfst-*.so.*)
-  for program in latgen determinize; do
+  for program in latgen determinize chain; do
     g++ -std=c++17 -O2 -D_GLIBCXX_USE_CXX11_ABI=0 -o "$peer/kaldi-$program" \
       "$here/benches/kaldi_peer/$program.cc" "$here/benches/kaldi_peer/common.cc" "${objects[@]}" \
       -Wl,--disable-new-dtags,-rpath,"$libs"

@@ -5,33 +5,14 @@
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use koshi::decoder::{Decoder, DecoderConfig};
-use koshi::graph::{Columns, Graph};
 use koshi::lattice::{DeterminizeConfig, Determinizer, RawLattice, RawLatticeHolder};
-use koshi::search::{Rows, SearchConfig};
-use koshi::table::{Input, Matrix, MatrixHolder, SequentialReader, Transitions};
+use koshi::search::SearchConfig;
+use koshi::table::{Input, SequentialReader, Transitions};
 
-/// Raw lattices of the bundled prompts.
-fn decoded(folder: &Path, search: SearchConfig) -> Vec<RawLattice> {
-    let file = |name: &str| folder.join(name).display().to_string();
-    let transitions = Arc::new(Transitions::read_file(&file("trans.mdl")).unwrap());
-    let graph = Arc::new(Graph::open(&file("HCLG.fst"), Columns::Transitions(transitions)).unwrap());
-    let config = DecoderConfig { search, num_threads: 1, ..DecoderConfig::default() };
-    let mut channel = Decoder::new(graph, config).unwrap().new_channel().unwrap();
-    let mut reader = SequentialReader::<MatrixHolder<f32>>::open(&format!("ark:{}", file("loglikes.ark"))).unwrap();
-    let mut lattices = Vec::new();
-    while let Some((_, matrix)) = reader.next().unwrap() {
-        let matrix: Matrix<f32> = matrix;
-        channel.begin().unwrap();
-        channel.push(Rows::dense(matrix.data(), matrix.cols()).unwrap()).unwrap();
-        channel.finish().unwrap();
-        lattices.push(channel.lattice(true).unwrap());
-    }
-    lattices
-}
+#[path = "support/prompts.rs"]
+mod prompts;
 
 /// All raw lattices of a gzipped text archive.
 fn archive(path: &Path) -> Vec<RawLattice> {
@@ -66,7 +47,7 @@ fn determinize(bencher: &mut Criterion) {
     let config = |beam, acoustic_scale| DeterminizeConfig { beam, acoustic_scale, ..DeterminizeConfig::default() };
     let demo = root.join("examples/data/prompts");
     let search = SearchConfig { beam: 16.0, lattice_beam: 10.0, acoustic_scale: 1.0 / 15.0, ..SearchConfig::default() };
-    time(bencher, "demo", &decoded(&demo, search), &demo.join("trans.mdl"), config(10.0, 1.0 / 15.0));
+    time(bencher, "demo", &prompts::decoded(&demo, search), &demo.join("trans.mdl"), config(10.0, 1.0 / 15.0));
 
     let shared = std::env::var_os("KOSHI_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from);
     let data = shared.join("realdata");

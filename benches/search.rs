@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use flate2::read::GzDecoder;
 use koshi::decoder::{Channel, Decoder, DecoderConfig};
-use koshi::graph::{Columns, Graph};
+use koshi::graph::{Columns, Graph, GraphArc, VecSource};
 use koshi::search::{Rows, SearchConfig};
 use koshi::table::{Matrix, MatrixHolder, SequentialReader, Transitions};
 
@@ -141,5 +141,70 @@ fn large(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, bundled, large);
+/// Numbers below `bound` that are the same in each run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: u32) -> u32 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (((self.0 >> 32) * u64::from(bound)) >> 32) as u32
+    }
+
+    fn cost(&mut self) -> f32 {
+        self.below(1 << 12) as f32 / 1024.0
+    }
+}
+
+const COLUMNS: u32 = 300;
+
+/// Epsilon arcs, six deep and three wide, behind each emitting one: the closure is most of the work.
+fn closures(numbers: &mut Numbers) -> VecSource {
+    const LEVELS: u32 = 7;
+    const WIDTH: u32 = 4_000;
+    let mut state = |at: u32| {
+        let level = at / WIDTH;
+        let emitting = [(1 + numbers.below(COLUMNS), numbers.below(WIDTH))];
+        let epsilons =
+            (0..if level + 1 < LEVELS { 3 } else { 0 }).map(|_| (0, (level + 1) * WIDTH + numbers.below(WIDTH)));
+        let ends: Vec<(u32, u32)> = epsilons.chain(emitting).collect();
+        let arcs = ends.into_iter().map(|(label, next)| GraphArc {
+            ilabel: label as i32,
+            olabel: (label != 0) as i32,
+            weight: numbers.cost(),
+            next,
+        });
+        (0.0, arcs.collect())
+    };
+    VecSource { start: Some(0), states: (0..LEVELS * WIDTH).map(&mut state).collect() }
+}
+
+/// Thousands of arcs out of each state: a token costs little beside its arcs.
+fn fans(numbers: &mut Numbers) -> VecSource {
+    const STATES: u32 = 400;
+    const ARCS: u32 = 3_000;
+    let mut arc = || GraphArc {
+        ilabel: 1 + numbers.below(COLUMNS) as i32,
+        olabel: 1 + numbers.below(1_000) as i32,
+        weight: numbers.cost(),
+        next: numbers.below(STATES),
+    };
+    VecSource { start: Some(0), states: (0..STATES).map(|_| (0.0, (0..ARCS).map(|_| arc()).collect())).collect() }
+}
+
+/// Graphs of shapes that real ones have in places only.
+fn shapes(criterion: &mut Criterion) {
+    let mut numbers = Numbers(7);
+    let setting = |beam| [Setting { beam, lattice_beam: beam / 2.0, max_active: 7_000, acoustic_scale: 1.0 }];
+    for (name, source, beam) in [
+        ("search, made up of closures", closures(&mut numbers), 7.0),
+        ("search, made up of fans", fans(&mut numbers), 6.0),
+    ] {
+        let graph = Arc::new(Graph::from_source(&source, Columns::Labels).unwrap());
+        let scores = (0..100 * COLUMNS).map(|_| -2.0 * numbers.cost()).collect();
+        let rows = [Matrix::from_data(100, COLUMNS as usize, scores).unwrap()];
+        run(criterion, name, &graph, &rows, &setting(beam));
+    }
+}
+
+criterion_group!(benches, bundled, shapes, large);
 criterion_main!(benches);

@@ -371,23 +371,35 @@ fn what_is_dropped_at_once_is_not_checked_to_its_end() {
     }
 }
 
-/// The memory of a mapped graph is the file's, so that processes share it.
+/// The memory of a mapped graph is the file's, so that processes share it; what the check has read of labels is given
+/// back.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_mapped_graph_takes_no_memory_of_its_own() {
-    let graph = built(&Rng(3).graph(20_000, 8), Columns::Labels);
+    let graph = built(&Rng(3).graph(100_000, 8), Columns::Labels);
     let cache = Cache::of(&graph);
     let mapped = Graph::read(&cache.path, Columns::Labels).unwrap();
     mapped.check_whole().unwrap();
     let at = mapped.words().as_ptr() as usize;
-    let maps = fs::read_to_string("/proc/self/maps").unwrap();
-    let line = maps.lines().find(|line| {
-        let (from, to) = line.split(' ').next().unwrap().split_once('-').unwrap();
-        let [from, to] = [from, to].map(|number| usize::from_str_radix(number, 16).unwrap());
-        (from..to).contains(&at)
+    let maps = fs::read_to_string("/proc/self/smaps").unwrap();
+    let mut lines = maps.lines().skip_while(|line| {
+        let range = line.split(' ').next().unwrap().split_once('-');
+        let [Some(from), Some(to)] = [range.map(|range| range.0), range.map(|range| range.1)]
+            .map(|number| number.and_then(|number| usize::from_str_radix(number, 16).ok()))
+        else {
+            return true;
+        };
+        !(from..to).contains(&at)
     });
-    let line = line.unwrap();
+    let line = lines.next().unwrap();
     assert!(line.contains(" r--") && line.ends_with("graph.koshi"), "{line}");
+    let resident = lines.find_map(|line| line.strip_prefix("Rss:")).unwrap();
+    let resident = 1024 * resident.trim().trim_end_matches(" kB").parse::<usize>().unwrap();
+    let blocks = size_of_val(mapped.words());
+    // The kernel brings in some pages around the one that is asked for.
+    let some = 512 << 10;
+    assert!(cache.bytes().len() > blocks + 2 * some, "the labels are large enough to be seen");
+    assert!(resident <= blocks + some, "{resident} bytes for {blocks} of blocks");
 }
 
 fn koshi_graph(arguments: &[&str]) -> Output {

@@ -40,6 +40,7 @@ template <class A, class S = VectorState<A>> class VectorFst : public MutableFst
 template <class A> void Connect(MutableFst<A> *fst);
 
 Fst<ArcTpl<TropicalWeightTpl<float>>> *ReadFstKaldiGeneric(std::string name, bool throw_on_error);
+VectorFst<ArcTpl<TropicalWeightTpl<float>>> *ReadFstKaldi(std::string name);
 
 struct DeterminizeLatticePhonePrunedOptions {
   float delta = 1.0f / 1024;
@@ -89,6 +90,22 @@ template <class R> class Matrix : public MatrixBase<R> {
   Matrix(const Matrix &) = delete;
   ~Matrix();
   void Read(std::istream &in, bool binary, bool add);
+};
+
+enum MatrixResizeType { kSetZero };
+enum MatrixStrideType { kDefaultStride };
+
+// On the CPU laid out as MatrixBase.
+template <class R> class CuMatrixBase {
+ public:
+  R *data = nullptr;
+  int columns = 0, rows = 0, stride = 0;
+  void SetZero();
+};
+template <class R> class CuMatrix : public CuMatrixBase<R> {
+ public:
+  CuMatrix(int rows, int columns, MatrixResizeType resize, MatrixStrideType stride);
+  ~CuMatrix();
 };
 
 // Where the decoder gets its scores from: the order of these functions is what matters.
@@ -145,6 +162,38 @@ template <class F, class T> class LatticeFasterDecoderTpl {
   alignas(16) char room_[1024];
 };
 using LatticeFasterDecoder = LatticeFasterDecoderTpl<fst::Fst<StdArc>, decoder::StdToken>;
+
+namespace chain {
+
+struct ChainTrainingOptions {
+  float l2_regularize = 0;
+  float out_of_range_regularize = 0.01;
+  float leaky_hmm_coefficient = 1e-5;
+  float xent_regularize = 0;
+};
+
+// Its destructor is inline in Kaldi's header: what it holds stays until the program ends.
+class DenominatorGraph {
+ public:
+  DenominatorGraph(const fst::VectorFst<StdArc> &graph, int pdfs);
+
+ private:
+  alignas(16) char room_[512] = {};
+};
+
+class DenominatorComputation {
+ public:
+  DenominatorComputation(const ChainTrainingOptions &options, const DenominatorGraph &graph,
+                         int sequences, const CuMatrixBase<float> &output);
+  ~DenominatorComputation();
+  float Forward();
+  bool Backward(float weight, CuMatrixBase<float> *derivative);
+
+ private:
+  alignas(16) char room_[512] = {};
+};
+
+}  // namespace chain
 
 }  // namespace kaldi
 

@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use twox_hash::XxHash3_64;
 
 use super::blocks::Graph;
-use super::mapped::Mapped;
+use super::mapped::{Behind, Mapped};
 use super::read::name_it;
 use crate::error::{Error, Result};
 
@@ -87,12 +87,18 @@ impl Work {
     fn outcome(&self) -> &Option<Error> {
         self.fault.get_or_init(|| {
             let checked = self.check_sums().and_then(|()| self.graph.check_blocks(&self.unwanted));
+            self.parts.iter().skip(1).for_each(|part| self.let_go(part));
             checked.err().map(|error| name_it(error, &self.file))
         })
     }
 
+    /// Gives back the memory of a part of which a search needs little: all but the blocks, which come first.
+    fn let_go(&self, part: &Part) {
+        Behind::of(&self.map).drop(&self.map.bytes()[part.bytes.clone()]);
+    }
+
     fn check_sums(&self) -> Result<()> {
-        for part in &self.parts {
+        for (number, part) in self.parts.iter().enumerate() {
             let mut hasher = XxHash3_64::new();
             for bytes in self.map.bytes()[part.bytes.clone()].chunks(STEP) {
                 if self.unwanted.load(Ordering::Relaxed) {
@@ -103,6 +109,9 @@ impl Work {
             if hasher.finish() != part.sum {
                 let message = format!("{} are not as they were written: the checksum is another", part.name);
                 return Err(Error::format(&self.file, part.bytes.start as u64, message));
+            }
+            if number > 0 {
+                self.let_go(part);
             }
         }
         Ok(())
