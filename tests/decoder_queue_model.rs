@@ -391,3 +391,113 @@ fn a_curious_listener_beside_a_caller() {
         assert_eq!(model.told.lock().unwrap().last(), Some(&(1, Event::Partial(2))));
     });
 }
+
+/// One thread alone, step by step.
+fn alone(body: impl Fn() + Sync + Send + 'static) {
+    loom::model(body);
+}
+
+/// A queue with an utterance that has begun.
+fn open_queue() -> Queue<Rows, &'static str> {
+    let queue = Queue::default();
+    queue.begin();
+    queue.open();
+    queue
+}
+
+fn put(queue: &Queue<Rows, &'static str>, row: u32, most: usize) -> Result<Wake, Refusal<&'static str>> {
+    let append = |rows: &mut Rows| {
+        rows.0.push(row);
+        Ok::<(), ()>(())
+    };
+    queue.submit(1, most, append).map(Result::unwrap)
+}
+
+#[test]
+fn lists_are_in_order() {
+    alone(|| {
+        let list = Ready::default();
+        (0..5).for_each(|_| assert!(list.add_seat()));
+        (1..=3).for_each(|thing| list.put(thing, false));
+        list.put(0, true);
+        list.put(9, false);
+        list.remove(|thing| *thing == 2);
+        let mut taken = Vec::new();
+        assert!(list.take(2, Duration::ZERO, &mut taken));
+        assert_eq!(taken, [0, 1]);
+        assert!(list.take(9, Duration::ZERO, &mut taken));
+        assert_eq!(taken, [0, 1, 3, 9]);
+        list.stop();
+        assert!(!list.take(9, Duration::ZERO, &mut taken));
+    });
+}
+
+/// Rows count until they are searched, so that never more are held than may be.
+#[test]
+fn rows_that_are_being_searched_count() {
+    alone(|| {
+        let queue = open_queue();
+        assert_eq!((put(&queue, 1, 2), put(&queue, 2, 2)), (Ok(Wake::Back), Ok(Wake::No)));
+        let mut claim = queue.claim().unwrap();
+        assert_eq!((claim.rows.frames(), queue.queued()), (2, 2));
+        assert_eq!(put(&queue, 3, 2), Err(Refusal::Full { queued: 2 }));
+        claim.rows.0.remove(0);
+        assert_eq!(queue.searched(claim.rows, false, Ok(false), None, true), Next { search: Wake::Back, tell: false });
+        assert_eq!((put(&queue, 3, 2), queue.queued()), (Ok(Wake::No), 2));
+    });
+}
+
+/// Rows that come between a finish's two steps are searched before it.
+#[test]
+fn a_finish_of_its_own_comes_behind_rows_that_came_meanwhile() {
+    alone(|| {
+        let queue = open_queue();
+        assert_eq!(queue.finish(false, false), Ok(Finish::Now));
+        assert_eq!(put(&queue, 1, 9), Ok(Wake::Back));
+        assert!(!queue.finish_now());
+        assert_eq!(queue.finish(false, false), Ok(Finish::Queued(Wake::No)));
+    });
+}
+
+/// What was noticed of an utterance and not told is not told of the next one.
+#[test]
+fn news_are_of_their_own_utterance() {
+    alone(|| {
+        for finished in [false, true] {
+            let queue = open_queue();
+            assert_eq!(put(&queue, 1, 9), Ok(Wake::Back));
+            let mut claim = queue.claim().unwrap();
+            claim.rows.clear();
+            let noticed = Some(Noticed { partial: true, endpoint: true });
+            let next = queue.searched(claim.rows, false, Ok(finished), noticed, true);
+            assert_eq!(next, Next { search: Wake::No, tell: true });
+            assert!(queue.enter(Purpose::Change, true));
+            queue.begin();
+            queue.open();
+            assert_eq!(queue.leave(Purpose::Change), Wake::No);
+            assert_eq!(queue.wait(None), Waited::Done);
+            assert_eq!(queue.tell(), None);
+        }
+    });
+}
+
+/// A channel that is freed while it is to be told is told nothing more.
+#[test]
+fn nothing_is_told_behind_a_close() {
+    alone(|| {
+        let queue = open_queue();
+        assert_eq!(put(&queue, 1, 9), Ok(Wake::Back));
+        let mut claim = queue.claim().unwrap();
+        claim.rows.clear();
+        let noticed = Some(Noticed { partial: true, endpoint: true });
+        let next = queue.searched(claim.rows, false, Ok(true), noticed, true);
+        assert!(next.tell);
+        let telling = queue.tell().unwrap();
+        assert!(queue.is_current(telling.utterance));
+        queue.close();
+        assert!(!queue.is_current(telling.utterance));
+        assert_eq!(queue.end_to_tell(telling.utterance), None);
+        assert_eq!(queue.told(), Next::NOTHING);
+        assert_eq!(queue.tell(), None);
+    });
+}
