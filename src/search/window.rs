@@ -216,3 +216,49 @@ impl<'a> Time<'a> {
         self.links.iter().copied().filter(move |link| link.dst == at)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{Columns, GraphArc, VecSource};
+
+    /// States in a row with epsilon arcs between them, each with an arc back to the first.
+    fn graph() -> Graph {
+        let arc = |ilabel, next| GraphArc { ilabel, olabel: 0, weight: 1.0, next };
+        let states = (0..4).map(|state| (0.0, vec![arc(1, 0), arc(0, state + 1)]));
+        let source = VecSource { start: Some(0), states: states.chain([(0.0, vec![arc(1, 0)])]).collect() };
+        Graph::from_source(&source, Columns::Labels).unwrap()
+    }
+
+    fn link(src: u32, dst: u32) -> Link {
+        Link { src, arc: 0, cost: 1.0, dst }
+    }
+
+    #[test]
+    fn links_of_a_time_made_elsewhere_stand_behind_those_to_their_sources() {
+        let graph = graph();
+        let ids: Vec<u32> = graph.ids().collect();
+        // Tokens in another order than that of the levels.
+        let states = [ids[3], ids[0], ids[2], ids[1]];
+        let links = [link(2 | EPSILON, 0), link(1, 1), link(3 | EPSILON, 2), link(0, 3), link(1 | EPSILON, 3)];
+        let mut window = Window::default();
+        window.push_time(&graph, 2, &states, &[0.0; 4], &links, &[]).unwrap();
+        assert_eq!(window.links, [links[1], links[3], links[4], links[2], links[0]]);
+        assert_eq!((window.num_times(), window.states.as_slice()), (1, &states[..]));
+    }
+
+    #[test]
+    fn links_of_tokens_that_are_not_there_are_refused() {
+        let graph = graph();
+        let states: Vec<u32> = graph.ids().take(2).collect();
+        let mut window = Window::default();
+        window.push_time(&graph, 0, &states, &[0.0; 2], &[link(EPSILON, 1)], &[0.5]).unwrap();
+        for (before, wrong) in
+            [(2, link(2, 0)), (0, link(0, 0)), (2, link(2 | EPSILON, 0)), (2, link(0, 2)), (2, link(u32::MAX, 0))]
+        {
+            let pushed = window.push_time(&graph, before, &states, &[0.0; 2], &[link(EPSILON, 1), wrong], &[0.5]);
+            assert!(matches!(pushed, Err(Error::Device(_))), "{wrong:?}");
+            assert_eq!((window.num_times(), window.links.len(), window.states.len(), window.rows.len()), (1, 1, 2, 1));
+        }
+    }
+}
