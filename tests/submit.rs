@@ -34,6 +34,7 @@ over_both_faces! {
     pulls_that_fail
     events_come_in_order
     new_words_are_told_when_there_are
+    new_words_are_those_of_the_utterance
     events_of_ends
     everything_from_inside_a_callback
     a_listener_is_replaced_or_dropped
@@ -550,6 +551,20 @@ fn events_come_in_order<F: Queued>() {
         F::finish_line(&line).unwrap();
         F::cancel_line(&line).unwrap();
         assert_eq!(events.try_iter().count(), 0, "the end comes once");
+    }
+}
+
+/// The same words in the next utterance are new ones.
+fn new_words_are_those_of_the_utterance<F: Queued>() {
+    let loops = source(Some(0), vec![(0.0, (1..=3).map(|label| arc(label, label, 0.0, 0)).collect())]);
+    let decoder = F::decoder(&graph::<F>(&loops), &config()).unwrap();
+    let line = F::line(&decoder).unwrap();
+    let events = noting::<F>(&line);
+    for round in 0..3 {
+        F::begin_line(&line).unwrap();
+        F::submit(&line, Matrix::dense(&[0.0, -5.0, -5.0], 3)).unwrap();
+        done::<F>(&line);
+        assert_eq!(events.try_iter().collect::<Vec<_>>(), [Event::Partial], "round {round}");
     }
 }
 

@@ -194,7 +194,14 @@ mod tests {
             };
             queue.append_row(3, now, &metrics, fill).unwrap();
             assert!(queue.append_row(3, now, &metrics, |_| Err(crate::Error::Cancelled)).is_err());
-            assert_eq!((queue.frames(), counted()), (6, 6));
+            // A part of a row that fails leaves nothing behind.
+            queue
+                .append_row(2, now, &metrics, |row| {
+                    row.copy_from_slice(&[5.0, 6.0]);
+                    Ok(())
+                })
+                .unwrap();
+            assert_eq!((queue.frames(), counted()), (7, 7));
             let (mut out, mut told) = (Vec::new(), 0);
             while queue.frames() > 0 {
                 let chunk = queue.chunk(cut);
@@ -206,15 +213,15 @@ mod tests {
                     told += 1;
                 });
             }
-            let wanted: [&[f32]; 6] =
-                [&[0., 1.], &[4., 5.], &[8., 9.], &[12., 13.], &[14., 15.], &[7., 8., f32::NEG_INFINITY]];
+            let wanted: [&[f32]; 7] =
+                [&[0., 1.], &[4., 5.], &[8., 9.], &[12., 13.], &[14., 15.], &[7., 8., f32::NEG_INFINITY], &[5., 6.]];
             assert_eq!(out, wanted);
-            assert_eq!((told, queue.chunk(9).frames(), queue.data.len(), counted()), (3, 0, 0, 0));
+            assert_eq!((told, queue.chunk(9).frames(), queue.data.len(), counted()), (4, 0, 0, 0));
             queue.append(Rows::new(&data, 3, 2, 4).unwrap(), now, &metrics).unwrap();
             queue.consume(1, now, |_| {});
             assert_eq!(counted(), 2);
             queue.clear();
-            assert_eq!(counted(), 0);
+            assert_eq!((counted(), queue.frames(), queue.data.capacity()), (0, 0, 0), "its memory is given back");
         }
     }
 }
