@@ -585,8 +585,8 @@ typedef struct {
     int64_t (*num_frames_ready)(void *user_data);
     // Answers 1 if `frame` is the last of the utterance, else 0.
     int32_t (*is_last_frame)(void *user_data, int64_t frame);
-    // Answers the number of columns. Asked once a call of koshi_channel_advance. With
-    // frame_log_likelihoods more than 2^24 are KOSHI_E_LIMIT, unless the graph reads as many.
+    // Answers the number of columns. Asked once a call of koshi_channel_advance. More than 2^24 are
+    // KOSHI_E_LIMIT, unless the graph reads as many.
     int32_t (*num_indices)(void *user_data);
 } koshi_decodable_ops;
 

@@ -334,14 +334,9 @@ impl Channel {
         outcome
     }
 
-    /// Columns of the rows that `decodable` is asked for: of those asked for column by column, none that the graph
-    /// does not read. [`Error::Limit`] above [`MOST_COLUMNS`].
+    /// Columns of the rows that `decodable` is asked for. [`Error::Limit`] above [`MOST_COLUMNS`].
     fn columns_of(&self, decodable: &mut dyn Decodable) -> Result<usize> {
-        let (dim, read) = (decodable.num_columns()?, self.decoder.graph().num_columns() as usize);
-        if !decodable.fills_whole_rows() {
-            return Ok(dim.min(read));
-        }
-        let most = MOST_COLUMNS.max(read);
+        let (dim, most) = (decodable.num_columns()?, MOST_COLUMNS.max(self.decoder.graph().num_columns() as usize));
         if dim > most {
             return Err(Error::Limit(format!("a decodable has {dim} columns; it may have {most}")));
         }

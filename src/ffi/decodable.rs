@@ -47,8 +47,8 @@ pub struct koshi_decodable_ops {
     pub num_frames_ready: Option<unsafe extern "C" fn(user_data: *mut c_void) -> i64>,
     /// Answers 1 if `frame` is the last of the utterance, else 0.
     pub is_last_frame: Option<unsafe extern "C" fn(user_data: *mut c_void, frame: i64) -> i32>,
-    /// Answers the number of columns. Asked once a call of koshi_channel_advance. With
-    /// frame_log_likelihoods more than 2^24 are KOSHI_E_LIMIT, unless the graph reads as many.
+    /// Answers the number of columns. Asked once a call of koshi_channel_advance. More than 2^24 are
+    /// KOSHI_E_LIMIT, unless the graph reads as many.
     pub num_indices: Option<unsafe extern "C" fn(user_data: *mut c_void) -> i32>,
 }
 
