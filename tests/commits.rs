@@ -458,3 +458,38 @@ fn what_is_committed_by_force_is_the_best_path_of_that_time() {
     }
     assert!(seen > 0);
 }
+
+/// A commit drops tokens that no path within the beam needs from the times in front of the windows; links from them still
+/// stand there, equally good ones to one token too. Stable words that are asked for only then pass over them.
+#[test]
+fn stable_words_pass_over_tokens_that_a_commit_has_dropped() {
+    let states = vec![
+        (0.0, vec![arc(1, 0, 0.0, 0), arc(2, 0, 0.0, 1)]),
+        (0.0, vec![arc(3, 5, 0.0, 2), arc(3, 6, 0.0, 2)]),
+        (0.0, vec![arc(4, 0, 0.0, 2)]),
+    ];
+    let graph = Arc::new(Graph::from_source(&source(Some(0), states), Columns::Labels).unwrap());
+    let search = SearchConfig { beam: 13.0, lattice_beam: 6.0, ..SearchConfig::default() };
+    let config = DecoderConfig { search, backend: BackendChoice::Cpu, num_threads: 1, ..DecoderConfig::default() };
+    let decoder = Decoder::new(graph, config).unwrap();
+    let mut channels = [None, commit(256)].map(|commit| {
+        let mut channel = decoder.new_channel().unwrap();
+        channel.set_commit(commit).unwrap();
+        channel.begin().unwrap();
+        channel
+    });
+    // Around where the first window behind the commit begins, whatever the length of windows.
+    for at in 64..=192usize {
+        for channel in &mut channels {
+            channel.begin().unwrap();
+            for frame in 0..193 {
+                let score = |open: bool| if open { 0.0 } else { f32::NEG_INFINITY };
+                let row = [0.0, score(frame + 1 == at), score(frame == at), score(frame < 185)];
+                channel.push(Rows::dense(&row, 4).unwrap()).unwrap();
+            }
+        }
+        let [whole, cut] = channels.each_ref().map(|channel| channel.partial().unwrap());
+        assert_eq!((whole.0.olabels, whole.1), (cut.0.olabels, cut.1), "{at}");
+    }
+    assert!(channels[1].committed_frames() > 0 && channels[1].stats().unwrap().forced_commits == 0);
+}

@@ -241,7 +241,7 @@ fn held_up<F: Queued>(line: &F::Line) -> Sender<()> {
         let hold = hold.lock().unwrap();
         if matches!(event, Event::Failed(_)) {
             hold.0.send(()).unwrap();
-            hold.1.recv().unwrap();
+            let _ = hold.1.recv();
         }
     };
     F::listen(line, Some(Arc::new(ear))).unwrap();

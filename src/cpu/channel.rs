@@ -73,11 +73,11 @@ impl CpuChannel {
         let links = &mut self.history.younger.links;
         // The start state as a candidate.
         grow(links, 1, "links")?;
-        links.push(Link { src: 0, arc: 0, cost: 0.0, dst: shared.graph.start() });
         scratch.bias.clear();
         if self.history.bias.is_on() {
             try_push(&mut scratch.bias, self.history.bias.start(), "candidates")?;
         }
+        links.push(Link { src: 0, arc: 0, cost: 0.0, dst: shared.graph.start() });
         self.take_time(&shared, None, (0.0, shared.config.beam), &[], scratch, start)
     }
 

@@ -310,6 +310,10 @@ fn close<B: Biasing>(
                 window.bias.extend(B::number(to_bias));
                 window.alphas.push(cost);
             }
+            if (window.states[first_token + to as usize] ^ dst) & HAS_EPSILONS != 0 {
+                // As below: or a token could be passed over and still be led on from.
+                return Err(Error::Graph("a state with and without epsilon arcs".into()));
+            }
             if dst & HAS_EPSILONS != 0 {
                 let level = Header::unpack(words, dst & !HAS_EPSILONS).level;
                 if level <= header.level {

@@ -116,7 +116,7 @@ impl Links<'_> {
         best.fill(NO_LINK);
         for (at, link) in of.links.iter().enumerate() {
             let (dst, alpha) = (link.dst as usize, of.alphas[link.dst as usize]);
-            if link.cost != alpha || alpha == f32::INFINITY {
+            if link.cost != alpha || alpha == f32::INFINITY || self.is_source_gone(time, link) {
                 continue;
             }
             let better = match of.links.get(best[dst] as usize) {
@@ -134,7 +134,14 @@ impl Links<'_> {
         of.links.get(link as usize).map(|link| self.step(time, link))
     }
 
-    /// The step over a link to a token of `time`, which is one of the windows.
+    /// Whether a link to a token of `time`, which is one of the windows, comes from one that the trace has dropped
+    /// since: then no path that can still be the best goes on from there.
+    fn is_source_gone(&self, time: usize, link: &Link) -> bool {
+        let in_trace = link.src & EPSILON == 0 && time == self.trace.num_times();
+        in_trace && self.boundary[link.src as usize] == u32::MAX
+    }
+
+    /// The step over a link to a token of `time`, which is one of the windows. Its source is there.
     fn step(&self, time: usize, link: &Link) -> Step {
         let raw = link.src & !EPSILON;
         let from = if link.src & EPSILON != 0 {

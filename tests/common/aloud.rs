@@ -25,8 +25,8 @@ pub fn aloud<T>(callback: impl FnOnce() -> T) -> T {
             before(panic);
         }));
     });
-    INSIDE.set(true);
+    let outside = INSIDE.replace(true);
     let made = callback();
-    INSIDE.set(false);
+    INSIDE.set(outside);
     made
 }
