@@ -1,5 +1,6 @@
 //! The way back: the best link into each token, over the windows and the trace of a channel.
 
+use crate::error::{Result, try_reserve};
 use crate::graph::{Graph, HAS_EPSILONS};
 
 use super::backward::Windows;
@@ -46,6 +47,37 @@ pub struct Step {
     pub arc: u32,
     /// Acoustic cost without scale, where it is at hand.
     acoustic: Option<f32>,
+}
+
+/// Best links on a way back. The links of a time are walked over for its first token, and for its second, behind which
+/// those into all its tokens are known: a way along any number of epsilon arcs takes no longer.
+#[derive(Debug, Default)]
+pub(super) struct WayBack {
+    asked: Option<usize>,
+    known: Option<usize>,
+    best: Vec<u32>,
+}
+
+impl WayBack {
+    /// As [`Links::best_link`].
+    pub fn best_link(&mut self, links: &Links<'_>, at: Place) -> Result<Option<Step>> {
+        if !links.is_in_windows(at.time) {
+            return Ok(links.best_link(at));
+        }
+        if self.known != Some(at.time) && self.asked.replace(at.time) == Some(at.time) {
+            let count = links.num_tokens(at.time);
+            self.known = None;
+            self.best.clear();
+            try_reserve(&mut self.best, count, "best path")?;
+            self.best.resize(count, NO_LINK);
+            links.best_links(at.time, &mut self.best);
+            self.known = Some(at.time);
+        }
+        match self.known == Some(at.time) {
+            true => Ok(links.step_over(at.time, self.best[at.token as usize])),
+            false => Ok(links.best_link(at)),
+        }
+    }
 }
 
 /// The links of a channel over its graph.

@@ -3,16 +3,16 @@
 use crate::error::{Result, try_reserve};
 use crate::lattice::{BiasCosts, LatticeArc, LatticeWeight, RawLattice};
 
-use super::backtrace::{Links, Place};
+use super::backtrace::{Links, Place, WayBack};
 
 impl Links<'_> {
     /// The lattice of the best path to `end`, where it pays `final_cost` and the bias cost `held`. It begins
     /// behind what has been committed.
     pub fn best_lattice(&self, end: Place, final_cost: f32, held: f32, acoustic_scale: f32) -> Result<RawLattice> {
         let base = self.trace.base();
-        let mut steps = Vec::new();
+        let (mut steps, mut way) = (Vec::new(), WayBack::default());
         let mut at = end;
-        while let Some(step) = self.best_link(at) {
+        while let Some(step) = way.best_link(self, at)? {
             try_reserve(&mut steps, 1, WHAT)?;
             steps.push((at, step));
             at = step.from;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::{Result, try_copy, try_reserve};
 use crate::lattice::Path;
 
-use super::backtrace::{Links, Name, Place, Step};
+use super::backtrace::{Links, Name, Place, Step, WayBack};
 use super::endpoint::EndpointRules;
 
 /// A step that the path has taken, with all that it adds up to from the start.
@@ -88,9 +88,9 @@ impl BestPath {
     /// The steps from `end` back to a token on the path, each with the token that it leads to, and the
     /// number of steps before that token.
     fn walk_back(&mut self, links: &Links<'_>, end: Place) -> Result<(usize, Vec<(Place, Step)>)> {
-        let mut fresh = Vec::new();
+        let (mut fresh, mut way) = (Vec::new(), WayBack::default());
         let (mut at, mut before) = (end, self.steps.len());
-        while let Some(step) = links.best_link(at) {
+        while let Some(step) = way.best_link(links, at)? {
             self.followed += 1;
             try_reserve(&mut fresh, 1, WHAT)?;
             fresh.push((at, step));

@@ -12,7 +12,7 @@ use crate::lattice::{LatticePiece, Path, RawLattice};
 use parking_lot::Mutex;
 
 use super::aging::age;
-use super::backtrace::{Links, Name, Place};
+use super::backtrace::{Links, Name, Place, Step, WayBack};
 use super::backward::{Room, Windows, extras_before, move_to_trace};
 use super::best_path::BestPath;
 use super::bias::{Bias, bias_state};
@@ -347,7 +347,11 @@ impl History {
         let narrow = self.trace.narrow(base + 1..last + 1, &extras, beam);
         let forced = narrow.is_none() && (now - base) as u64 >= options.frames;
         let end = self.best_token();
-        let (Some(at), Some(end)) = (narrow.or_else(|| forced.then(|| self.on_path(graph, end?, last))?), end) else {
+        let on_path = match end {
+            Some(end) if forced => self.on_path(graph, end, last)?,
+            _ => None,
+        };
+        let (Some(at), Some(end)) = (narrow.or(on_path), end) else {
             self.commits.looked = now;
             return Ok(false);
         };
@@ -396,16 +400,16 @@ impl History {
     }
 
     /// The token by which the best path to `end` leaves `time`.
-    fn on_path(&self, graph: &Graph, end: Place, time: usize) -> Option<(usize, u32)> {
-        let links = self.links(graph);
+    fn on_path(&self, graph: &Graph, end: Place, time: usize) -> Result<Option<(usize, u32)>> {
+        let (links, mut way) = (self.links(graph), WayBack::default());
         let mut at = end;
-        loop {
-            let from = links.best_link(at)?.from;
+        while let Some(Step { from, .. }) = way.best_link(&links, at)? {
             if at.time > time && from.time == time {
-                return Some((time, from.token));
+                return Ok(Some((time, from.token)));
             }
             at = from;
         }
+        Ok(None)
     }
 
     /// Begins to drop tokens of the windows, with what the trace keeps of its last time.
