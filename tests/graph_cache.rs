@@ -449,3 +449,36 @@ fn the_command_describes_checks_and_writes() {
         assert!(failed.stdout.is_empty() && !failed.stderr.is_empty());
     }
 }
+
+/// A state that an arc says has no epsilon arcs, and that leads back to that arc along epsilon arcs all the same: while the
+/// file is still being checked the search must not walk in that circle.
+#[test]
+fn a_circle_of_epsilon_arcs_in_a_file_that_is_being_checked_is_an_error() {
+    let mut states = vec![
+        (0.0, vec![arc(1, 0, 0.0, 1)]),
+        (0.0, vec![arc(1, 0, 0.0, 1), arc(0, 0, -1.0, 2)]),
+        (0.0, vec![arc(1, 0, 0.0, 1), arc(0, 0, 0.0, 3)]),
+        (0.0, vec![arc(1, 0, 0.0, 1)]),
+    ];
+    // They keep the check busy.
+    let many = 200_000u32;
+    states.extend(
+        (0..many).map(|at| (0.0, (1..9).map(|label| arc(label, 0, 0.5, (at * 7 + label as u32) % many)).collect())),
+    );
+    let graph = built(&source(Some(0), states), Columns::Labels);
+    let ids: Vec<u32> = graph.ids().take(4).collect();
+    let at = (graph.state(ids[2]).eps_dsts.as_ptr() as usize - graph.words().as_ptr() as usize) / 4;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("graph.koshi");
+    graph.write_cache(&path).unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    // Blocks begin behind a page.
+    bytes[4096 + 4 * at..][..4].copy_from_slice(&ids[1].to_le_bytes());
+    fs::write(&path, &bytes).unwrap();
+    let graph = Arc::new(Graph::read(&path, Columns::Labels).unwrap());
+    let config = DecoderConfig { num_threads: 1, backend: BackendChoice::Cpu, ..DecoderConfig::default() };
+    let mut channel = Decoder::new(graph, config).unwrap().new_channel().unwrap();
+    channel.begin().unwrap();
+    let pushed = channel.push(Rows::dense(&[0.0; 16], 8).unwrap());
+    assert!(pushed.is_err());
+}
