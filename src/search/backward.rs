@@ -23,7 +23,7 @@ pub struct Room {
     bias: Vec<u32>,
     /// Where the links into each token end.
     ends: Vec<u32>,
-    /// Links with their places in the file.
+    /// Links, destination by destination, with what orders those into one: their places in the file.
     grouped: Vec<(u32, TraceLink)>,
     sorted: Vec<TraceLink>,
     /// Place in the window → new place, at the time at hand and at the time before: [`GONE`] where the token
@@ -301,7 +301,7 @@ fn sort_links(
             (place, state, time.acoustic_cost(graph, state, link.arc))
         };
         let extra = link.cost - time.alphas[link.dst as usize];
-        // Its state's place for now.
+        // Beside it the state that owns its arc for now: the place in the file decides between several only.
         let end = &mut ends[dst as usize];
         grouped[*end as usize] = (state, TraceLink { src, dst, arc: link.arc, extra, acoustic });
         *end += 1;
@@ -310,8 +310,8 @@ fn sort_links(
     for &end in &ends {
         let group = &mut grouped[begin..end as usize];
         if group.len() > 1 {
-            for (place, link) in group.iter_mut() {
-                *place = graph.file_arc(*place, link.arc);
+            for (order, link) in group.iter_mut() {
+                *order = graph.file_arc(*order, link.arc);
             }
             // One arc may come from several bias states of its source, whose places follow them.
             group.sort_unstable_by_key(|(file_arc, link)| (*file_arc, link.src));
