@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result, try_reserve};
 use crate::graph::{Graph, HAS_EPSILONS, Header};
-use crate::search::{EPSILON, Link, Room, SearchConfig, TimeStart, Window, largest_fitting};
+use crate::search::{EPSILON, Link, Room, SearchConfig, TimeStart, Window, grow, largest_fitting};
 
 use super::biasing::Biasing;
 use super::hash::StateHash;
@@ -19,8 +19,9 @@ pub(super) struct Scratch {
     /// Scaled acoustic costs of the present row.
     pub row_costs: Vec<f32>,
     pub levels: LevelQueue,
-    /// Tokens with epsilon arcs, before they are put in the queue.
+    /// Tokens with epsilon arcs, before they are put in the queue, and those of one level, out of it.
     pub closing: Vec<u32>,
+    pub level: Vec<u32>,
     /// For selections.
     pub room: Vec<f32>,
     pub backward: Room,
@@ -35,6 +36,7 @@ impl Scratch {
             row_costs: Vec::new(),
             levels: LevelQueue::new(max_level)?,
             closing: Vec::new(),
+            level: Vec::new(),
             room: Vec::new(),
             backward: Room::default(),
         })
@@ -44,7 +46,7 @@ impl Scratch {
         self.hash.memory()
             + self.pairs.memory()
             + self.levels.memory()
-            + (self.bias.capacity() + self.closing.capacity() + self.row_costs.capacity() + self.room.capacity()) * 4
+            + (self.bias.capacity() + self.closing.capacity() + self.level.capacity() + self.row_costs.capacity() + self.room.capacity()) * 4
             + self.backward.memory()
     }
 }
@@ -99,7 +101,9 @@ pub(super) fn settle<B: Biasing>(
     }
     // Tokens first, then links, until both fit: theta only falls, so this ends.
     loop {
-        insert::<B>(graph, theta, scratch, window, end)?;
+        scratch.start::<B>(window.links.len() - end.links)?;
+        insert::<B>(theta, scratch, window, end)?;
+        queue(graph, scratch, &window.states[end.tokens..], 0)?;
         let inserted = window.links.len();
         if window.states.len() == end.tokens {
             // With negative epsilon weights a bound on tokens or links may lie below every
@@ -165,21 +169,22 @@ fn take_back(scratch: &mut Scratch, window: &mut Window, end: TimeStart, inserte
 /// How many candidates ahead their slots are asked for.
 const SLOTS_AHEAD: usize = 8;
 
-/// Pass 2: all candidates within theta become links, their states tokens.
-// On their own this loop and the next keep their registers.
+impl Scratch {
+    /// Empties what belongs to a time, for one of so many candidates.
+    fn start<B: Biasing>(&mut self, candidates: usize) -> Result<()> {
+        self.levels.clear();
+        B::table(&mut self.hash, &mut self.pairs).start(candidates)
+    }
+}
+
+/// Pass 2: all candidates within theta, which stand behind `from` in the window, become links, their states tokens.
+/// The tokens of the time begin where `from` says, its candidates perhaps later: some may have become links already.
+// On their own this loop and those below keep their registers.
 #[inline(never)]
-fn insert<B: Biasing>(
-    graph: &Graph,
-    theta: f32,
-    scratch: &mut Scratch,
-    window: &mut Window,
-    end: TimeStart,
-) -> Result<()> {
-    let Scratch { hash, pairs, bias, levels, closing, .. } = scratch;
+fn insert<B: Biasing>(theta: f32, scratch: &mut Scratch, window: &mut Window, from: TimeStart) -> Result<()> {
+    let Scratch { hash, pairs, bias, .. } = scratch;
     let hash = B::table(hash, pairs);
-    let count = window.links.len() - end.links;
-    hash.start(count)?;
-    levels.clear();
+    let count = window.links.len() - from.links;
     window.reserve(count, 0)?;
     if B::ON {
         try_reserve(&mut window.bias, count, "tokens")?;
@@ -187,19 +192,26 @@ fn insert<B: Biasing>(
     if window.links.len() >= EPSILON as usize {
         return Err(Error::Limit("more links between two prunings than 2^31".into()));
     }
-    let first_token = end.tokens;
+    let first_token = from.tokens;
+    let before = window.states.len() - first_token;
+    while hash.fits() < before + count {
+        let biases = &B::states(&window.bias, window.states.len())[first_token..];
+        let keys = window.states[first_token..].iter().zip(biases);
+        hash.grow(keys.map(|(state, &bias)| B::key(state & !HAS_EPSILONS, bias)))?;
+    }
     let biases = B::states(bias, count);
     let mut slots = hash.slots();
-    let (mut tokens, mut kept) = (0usize, 0usize);
+    let (mut tokens, mut kept) = (before, 0usize);
     // SAFETY: `reserve` made room for `count` more tokens, and each candidate adds at most one, so every write
-    // of a token lies within the capacity: `tokens < count` whenever one is written, since each earlier candidate
-    // counted at most one. A token that the hash answers with is below `tokens` after counting, so its cost has
-    // been written. `kept <= at < count`, the length of `links`. The lengths set at the end cover written records only.
+    // of a token lies within the capacity: `tokens < before + count` whenever one is written, since each earlier
+    // candidate counted at most one. A token that the hash answers with is below `tokens` after counting, so its cost
+    // has been written. `kept <= at < count`, the length of `links`. The lengths set at the end cover written records
+    // only.
     unsafe {
         let states_end = window.states.as_mut_ptr().add(first_token);
         let alphas_end = window.alphas.as_mut_ptr().add(first_token);
         let bias_end = window.bias.as_mut_ptr().wrapping_add(if B::ON { first_token } else { 0 });
-        let links = &mut window.links[end.links..];
+        let links = &mut window.links[from.links..];
         for at in 0..count {
             if let Some(ahead) = links.get(at + SLOTS_AHEAD) {
                 slots.prefetch(B::key(ahead.dst & !HAS_EPSILONS, biases[at + SLOTS_AHEAD]));
@@ -226,16 +238,26 @@ fn insert<B: Biasing>(
         window.bias.set_len(if B::ON { first_token + tokens } else { 0 });
         window.alphas.set_len(first_token + tokens);
     }
-    window.links.truncate(end.links + kept);
-    // Tokens with epsilon arcs: written always, counted if they have some.
-    if closing.len() < tokens {
-        let more = tokens - closing.len();
+    window.links.truncate(from.links + kept);
+    Ok(())
+}
+
+/// How many tokens ahead the blocks of those with epsilon arcs are asked for.
+const AHEAD: usize = 12;
+
+/// Queues the tokens with epsilon arcs among those of a time, `states`, from token `first` on.
+#[inline(never)]
+fn queue(graph: &Graph, scratch: &mut Scratch, states: &[u32], first: usize) -> Result<()> {
+    let Scratch { levels, closing, .. } = scratch;
+    let more = states.len() - first;
+    if closing.len() < more {
+        let more = more - closing.len();
         try_reserve(closing, more, "tokens")?;
-        closing.resize(tokens, 0);
+        closing.resize(closing.len() + more, 0);
     }
-    let states = &window.states[first_token..];
+    // Written always, counted if they have some.
     let mut count = 0;
-    for (token, &state) in states.iter().enumerate() {
+    for (token, &state) in states.iter().enumerate().skip(first) {
         closing[count] = token as u32;
         count += usize::from(state & HAS_EPSILONS != 0);
     }
@@ -250,9 +272,6 @@ fn insert<B: Biasing>(
     Ok(())
 }
 
-/// How many tokens ahead the blocks of those with epsilon arcs are asked for.
-const AHEAD: usize = 12;
-
 /// What the closure found.
 struct Closed {
     /// Epsilon arcs looked at.
@@ -263,7 +282,6 @@ struct Closed {
 
 /// Follows epsilon arcs to the fixpoint. By ascending level: when a token's turn comes, its
 /// cost is final, so each is expanded once.
-#[inline(never)]
 fn close<B: Biasing>(
     graph: &Graph,
     bias: B,
@@ -272,62 +290,65 @@ fn close<B: Biasing>(
     window: &mut Window,
     first_token: usize,
 ) -> Result<Closed> {
-    let words = graph.words();
-    let Scratch { hash, pairs, levels, .. } = scratch;
-    let hash = B::table(hash, pairs);
-    let mut fits = hash.fits();
-    let mut slots = hash.slots();
     let mut closed = Closed { arcs: 0, least: f32::INFINITY };
-    while let Some(token) = levels.pop() {
-        let at = first_token + token as usize;
-        let header = Header::unpack(words, window.states[at] & !HAS_EPSILONS);
-        let (weights, dsts) = graph.epsilons(&header);
-        let alpha = window.alphas[at];
-        let from = B::state(&window.bias, at);
-        if B::ON {
-            try_reserve(&mut window.bias, weights.len(), "tokens")?;
-        }
-        window.reserve(weights.len(), weights.len())?;
-        let first_arc = header.first_arc + header.n_emit as u32;
-        closed.arcs += weights.len() as u64;
-        for (place, (&weight, &dst)) in weights.iter().zip(dsts).enumerate() {
-            let (to_bias, weight) = bias.step(from, first_arc + place as u32, weight);
-            let cost = alpha + weight;
-            if cost > theta {
-                continue;
-            }
-            closed.least = if cost < closed.least { cost } else { closed.least };
-            let tokens = window.states.len() - first_token;
-            if tokens >= fits {
-                let biases = &B::states(&window.bias, window.states.len())[first_token..];
-                let tokens = window.states[first_token..].iter().zip(biases);
-                hash.grow(tokens.map(|(state, &bias)| B::key(state & !HAS_EPSILONS, bias)))?;
-                (fits, slots) = (hash.fits(), hash.slots());
-            }
-            let (to, new) = slots.find_or_insert(B::key(dst & !HAS_EPSILONS, to_bias), tokens as u32);
-            if new {
-                window.states.push(dst);
-                window.bias.extend(B::number(to_bias));
-                window.alphas.push(cost);
-            }
-            if (window.states[first_token + to as usize] ^ dst) & HAS_EPSILONS != 0 {
-                // As below: or a token could be passed over and still be led on from.
-                return Err(Error::Graph("a state with and without epsilon arcs".into()));
-            }
-            if dst & HAS_EPSILONS != 0 {
-                let level = Header::unpack(words, dst & !HAS_EPSILONS).level;
-                if level <= header.level {
-                    // Else links could go round: only a graph cache that is still being checked can say so.
-                    return Err(Error::Graph("a level that does not rise along an epsilon arc".into()));
-                }
-                if new {
-                    levels.push(level, to)?;
-                }
-            }
-            let best = &mut window.alphas[first_token + to as usize];
-            *best = if cost < *best { cost } else { *best };
-            window.links.push(Link { src: token | EPSILON, arc: first_arc + place as u32, cost, dst: to });
-        }
+    while let Some(level) = scratch.levels.take(&mut scratch.level)? {
+        let from = TimeStart { tokens: first_token, ..window.end() };
+        let tokens = window.states.len() - first_token;
+        lead_on(graph, bias, theta, scratch, (&mut *window, first_token), &mut closed)?;
+        insert::<B>(theta, scratch, window, from)?;
+        let states = &window.states[first_token..];
+        check_levels(graph, states, &window.links[from.links..], level)?;
+        queue(graph, scratch, states, tokens)?;
     }
     Ok(closed)
+}
+
+/// Puts the candidates within theta of the epsilon arcs of the tokens `scratch.level` behind the links.
+#[inline(never)]
+fn lead_on<B: Biasing>(
+    graph: &Graph,
+    bias: B,
+    theta: f32,
+    scratch: &mut Scratch,
+    (window, first_token): (&mut Window, usize),
+    closed: &mut Closed,
+) -> Result<()> {
+    let words = graph.words();
+    let (states, alphas) = (&window.states[first_token..], &window.alphas[first_token..]);
+    let biases = &B::states(&window.bias, window.states.len())[first_token..];
+    scratch.bias.clear();
+    for &token in &scratch.level {
+        let at = token as usize;
+        let header = Header::unpack(words, states[at] & !HAS_EPSILONS);
+        let (weights, dsts) = graph.epsilons(&header);
+        let (alpha, from) = (alphas[at], biases[at]);
+        grow(&mut window.links, weights.len(), "links")?;
+        if B::ON {
+            try_reserve(&mut scratch.bias, weights.len(), "candidates")?;
+        }
+        let first_arc = header.first_arc + header.n_emit as u32;
+        closed.arcs += weights.len() as u64;
+        for ((&weight, &dst), arc) in weights.iter().zip(dsts).zip(first_arc..) {
+            let (to, weight) = bias.step(from, arc, weight);
+            let cost = alpha + weight;
+            if cost <= theta {
+                closed.least = if cost < closed.least { cost } else { closed.least };
+                window.links.push(Link { src: token | EPSILON, arc, cost, dst });
+                scratch.bias.extend(B::number(to));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses epsilon arcs from `level` that do not lead to a higher one, and states that are not the same for all arcs
+/// into them. Else links could go round; only a graph cache that is still being checked has such.
+fn check_levels(graph: &Graph, states: &[u32], links: &[Link], level: u32) -> Result<()> {
+    for link in links {
+        let state = states[link.dst as usize];
+        if state & HAS_EPSILONS != 0 && Header::unpack(graph.words(), state & !HAS_EPSILONS).level <= level {
+            return Err(Error::Graph("a level that does not rise along an epsilon arc".into()));
+        }
+    }
+    Ok(())
 }

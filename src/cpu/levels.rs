@@ -30,7 +30,9 @@ impl LevelQueue {
 
     /// Forgets what an abandoned frame left.
     pub(super) fn clear(&mut self) {
-        while self.pop().is_some() {}
+        while let Some(level) = self.next() {
+            self.heads[level] = NONE;
+        }
         self.pool.clear();
         self.first_word = 0;
     }
@@ -40,7 +42,7 @@ impl LevelQueue {
         try_reserve(&mut self.pool, more, "epsilon levels")
     }
 
-    /// Adds a token of `level`, which is above that of the last one popped.
+    /// Adds a token of `level`, which is above the last one taken.
     #[inline(always)]
     pub(super) fn push(&mut self, level: u32, token: u32) -> Result<()> {
         try_reserve(&mut self.pool, 1, "epsilon levels")?;
@@ -51,21 +53,29 @@ impl LevelQueue {
         Ok(())
     }
 
-    /// A token of the least level that waits.
-    #[inline(always)]
-    pub(super) fn pop(&mut self) -> Option<u32> {
-        while let Some(&word) = self.waiting.get(self.first_word) {
-            if word == 0 {
-                self.first_word += 1;
-                continue;
+    /// The least level that waits, whose tokens take the place of what is in `tokens`.
+    pub(super) fn take(&mut self, tokens: &mut Vec<u32>) -> Result<Option<u32>> {
+        tokens.clear();
+        let Some(level) = self.next() else { return Ok(None) };
+        let mut next = std::mem::replace(&mut self.heads[level], NONE);
+        try_reserve(tokens, self.pool.len(), "epsilon levels")?;
+        while next != NONE {
+            let (token, after) = self.pool[next as usize];
+            tokens.push(token);
+            next = after;
+        }
+        Ok(Some(level as u32))
+    }
+
+    /// The least level that waits, which does so no more.
+    fn next(&mut self) -> Option<usize> {
+        while let Some(word) = self.waiting.get_mut(self.first_word) {
+            if *word != 0 {
+                let level = self.first_word * 64 + word.trailing_zeros() as usize;
+                *word &= *word - 1;
+                return Some(level);
             }
-            let level = self.first_word * 64 + word.trailing_zeros() as usize;
-            let (token, next) = self.pool[self.heads[level] as usize];
-            self.heads[level] = next;
-            if next == NONE {
-                self.waiting[self.first_word] &= word - 1;
-            }
-            return Some(token);
+            self.first_word += 1;
         }
         None
     }
@@ -80,21 +90,26 @@ mod tests {
     use super::LevelQueue;
 
     #[test]
-    fn pops_by_level_also_what_came_later() {
+    fn levels_come_in_order_also_what_came_later() {
         let mut queue = LevelQueue::new(200).unwrap();
+        let mut tokens = vec![7];
         queue.push(130, 1).unwrap();
         queue.push(0, 2).unwrap();
         queue.push(0, 3).unwrap();
-        let mut first = [queue.pop(), queue.pop()];
-        first.sort();
-        assert_eq!(first, [Some(2), Some(3)]);
+        assert_eq!(queue.take(&mut tokens).unwrap(), Some(0));
+        tokens.sort();
+        assert_eq!(tokens, [2, 3]);
         queue.push(1, 4).unwrap();
-        assert_eq!(queue.pop(), Some(4));
-        assert_eq!(queue.pop(), Some(1));
-        assert_eq!(queue.pop(), None);
+        assert_eq!((queue.take(&mut tokens).unwrap(), tokens.as_slice()), (Some(1), &[4][..]));
+        assert_eq!((queue.take(&mut tokens).unwrap(), tokens.as_slice()), (Some(130), &[1][..]));
+        assert_eq!((queue.take(&mut tokens).unwrap(), tokens.len()), (None, 0));
+        for level in [3, 70] {
+            queue.clear();
+            queue.push(level, 9).unwrap();
+        }
         queue.clear();
-        queue.push(3, 9).unwrap();
-        queue.clear();
-        assert_eq!(queue.pop(), None);
+        assert_eq!(queue.take(&mut tokens).unwrap(), None);
+        queue.push(3, 5).unwrap();
+        assert_eq!((queue.take(&mut tokens).unwrap(), tokens.as_slice()), (Some(3), &[5][..]));
     }
 }

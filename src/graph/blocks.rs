@@ -187,7 +187,7 @@ impl Graph {
     pub(crate) fn prefetch(&self, id: u32) {
         let block = self.words.as_ptr().wrapping_add(id as usize * 2);
         prefetch(block);
-        prefetch(block.wrapping_add(16));
+        prefetch(block.wrapping_add(10));
     }
 
     /// Whether columns take 32 bits instead of 16.
