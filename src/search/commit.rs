@@ -65,6 +65,8 @@ pub struct CommittedLattice {
 #[derive(Debug, Default)]
 pub(super) struct Commits {
     pub config: Option<CommitConfig>,
+    /// Frames when they were asked for.
+    pub since: usize,
     /// Frames at the last look.
     pub looked: usize,
     /// Commits at a token that not all paths went through.

@@ -26,8 +26,12 @@ use super::stats::SearchStats;
 use super::trace::{EPSILON, Trace};
 use super::window::{Link, Time, TimeStart, Window};
 
-/// Times after which a window counts as full, whatever its links: their rows take memory too.
+/// Times after which a window counts as full, whatever its links: their rows take memory too. With commits
+/// no more than these, so that both windows stay behind [`BEHIND`]; else [`stretch`] times as many.
 const MOST_TIMES: usize = 60;
+/// The lattice beam up to which windows are not stretched, and the most by which they are.
+const UNSTRETCHED: f32 = 6.0;
+const MOST_STRETCH: f32 = 3.0;
 /// Scores after which a window counts as full: with a million columns fifty rows would be 200 MB.
 const MOST_SCORES: usize = 1 << 20;
 /// Times before which a window is not full: with fewer, the backward pass would see too little
@@ -77,6 +81,13 @@ struct Watch {
     /// Frames that were looked at.
     looked: usize,
     found: Option<Endpoint>,
+}
+
+/// How much longer windows are than at a narrow lattice beam: the wider it is, the more of the future it takes to see that a
+/// link leads nowhere, and what has not been seen moves to the trace.
+fn stretch(lattice_beam: f32) -> f32 {
+    let wider = lattice_beam / UNSTRETCHED;
+    (wider * wider).clamp(1.0, MOST_STRETCH)
 }
 
 impl History {
@@ -152,8 +163,10 @@ impl History {
     pub fn make_room(&mut self, graph: &Graph, config: &SearchConfig, room: &mut Room) -> Result<()> {
         let times = self.younger.num_times();
         let links = self.younger.links.len() as u64;
-        let young = times < MOST_TIMES && self.younger.rows.len() < MOST_SCORES;
-        if times < LEAST_TIMES || (young && links < u64::from(config.link_budget)) {
+        let stretch = stretch(config.lattice_beam);
+        let most_times = if self.commits.config.is_some() { MOST_TIMES } else { (MOST_TIMES as f32 * stretch) as usize };
+        let young = times < most_times && self.younger.rows.len() < MOST_SCORES;
+        if times < LEAST_TIMES || (young && (links as f64) < f64::from(config.link_budget) * f64::from(stretch)) {
             return Ok(());
         }
         let Self { older, younger, boundary, trace, .. } = self;
@@ -312,6 +325,9 @@ impl History {
     /// Commits from now on as `config` says, or not at all. On an error nothing has changed.
     pub fn set_commit(&mut self, config: Option<CommitConfig>) -> Result<()> {
         config.map_or(Ok(()), |config| config.check())?;
+        if self.commits.config.is_none() {
+            self.commits.since = self.last_time().unwrap_or(0);
+        }
         self.commits.config = config;
         Ok(())
     }
@@ -338,7 +354,9 @@ impl History {
     pub fn commit(&mut self, graph: &Graph, config: &SearchConfig, room: &mut Room) -> Result<bool> {
         let (Some(options), Some(now)) = (self.commits.config, self.last_time()) else { return Ok(false) };
         let base = self.trace.base();
-        if !now.is_multiple_of(LOOK) || self.commits.looked == now || now <= base + BEHIND {
+        // Windows may be longer than with commits until as many frames have been searched as now fill one.
+        let early = now <= base + BEHIND || now < self.commits.since + LOOK;
+        if !now.is_multiple_of(LOOK) || self.commits.looked == now || early {
             return Ok(false);
         }
         let beam = config.lattice_beam;
