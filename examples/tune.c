@@ -171,13 +171,15 @@ static void push_all(koshi_channel *channel, const struct setting *setting, cons
 }
 
 /* The most bytes that a channel takes: docs/tuning.md says why. */
-static double formula(const koshi_search_stats *stats, uint32_t link_budget, size_t columns)
+static double formula(const koshi_search_stats *stats, const koshi_decoder_config *options, size_t columns)
 {
     double tokens = (double)stats->max_tokens, each = (double)stats->links / (double)stats->tokens;
-    double frame = each * tokens, window = link_budget / 2.0;
+    double wider = options->lattice_beam * options->lattice_beam / 36.0;
+    double stretch = wider < 1 ? 1 : wider > 3 ? 3 : wider;
+    double frame = each * tokens, window = stretch * options->link_budget / 2.0;
     window = (window < 8 * frame ? 8 * frame : window) + frame;
-    window = window > 60 * frame ? 60 * frame : window;
-    return 2 * (2 * (16 * window + 8 * window / each + 240 * (double)columns) + 24 * tokens +
+    window = window > stretch * 60 * frame ? stretch * 60 * frame : window;
+    return 2 * (2 * (16 * window + 8 * window / each + 240 * stretch * (double)columns) + 24 * tokens +
                 30 * (double)stats->trace_links);
 }
 
@@ -213,7 +215,7 @@ static struct figures run(const koshi_decoder *decoder, const struct setting *se
         sum.arcs += info.num_arcs;
         if ((double)stats.memory > sum.memory) {
             sum.memory = (double)stats.memory;
-            sum.formula = formula(&stats, setting->options.link_budget, columns);
+            sum.formula = formula(&stats, &setting->options, columns);
         }
         koshi_lattice_free(lattice);
         koshi_path_free(path);

@@ -405,8 +405,32 @@ fn too_few_frames_are_refused_and_none_turns_it_off() {
     assert_eq!(channel.committed_frames(), 0);
     // Turned on in the middle, it takes up what is there.
     channel.set_commit(commit(1 << 40)).unwrap();
-    channel.push(Rows::dense(&strung(&all, dim, 100), dim).unwrap()).unwrap();
+    channel.push(Rows::dense(&strung(&all, dim, 200), dim).unwrap()).unwrap();
     assert!(channel.committed_frames() > 500);
+}
+
+/// Without commits more times may be unpruned than are held back from them. When they are turned on on the way, the first
+/// look waits until that is no longer so, and finds the same whenever the links were pruned.
+#[test]
+fn turned_on_in_the_middle_of_long_windows() {
+    let (all, dim) = scores();
+    let data = strung(&all, dim, 1200);
+    let search = |link_budget| SearchConfig { beam: 11.0, lattice_beam: 11.0, link_budget, ..typical() };
+    for begin in [1, 63, 100, 150, 330, 335, 384, 500] {
+        let mut found = Vec::new();
+        for link_budget in [200, 30_000, u32::MAX] {
+            let mut channel = speech(search(link_budget)).new_channel().unwrap();
+            channel.begin().unwrap();
+            channel.push(Rows::dense(&data[..begin * dim], dim).unwrap()).unwrap();
+            channel.set_commit(commit(256)).unwrap();
+            channel.push(Rows::dense(&data[begin * dim..], dim).unwrap()).unwrap();
+            channel.finish().unwrap();
+            let lattice = channel.lattice(true).unwrap();
+            found.push((channel.committed_frames(), all_committed(&mut channel), lattice));
+        }
+        assert!(found[0].0 > 700, "from frame {begin}: {}", found[0].0);
+        assert!(found[0] == found[1] && found[0] == found[2], "from frame {begin}");
+    }
 }
 
 /// At a forced commit the best path up to there is what a channel without commits gives then.

@@ -244,7 +244,7 @@ fn the_trace_is_pruned_on_the_way<F: Face>() {
     let graph = source(Some(0), states.collect());
     let data: Vec<f32> = (0..260 * 8).map(|_| -(rng.below(64) as f32) / 16.0).collect();
     let rows = Matrix::dense(&data, 8);
-    for (lattice_beam, beam, link_budget) in [(9.0, 9.0, 1), (9.0, 9.0, 40_000), (4.0, 7.0, 3_000)] {
+    for (lattice_beam, beam, link_budget) in [(9.0, 9.0, 1), (9.0, 9.0, 15_000), (4.0, 7.0, 3_000)] {
         let search = SearchConfig { beam, lattice_beam, link_budget, ..SearchConfig::default() };
         let config = DecoderConfig { search, num_threads: 1, num_lanes: 1, ..DecoderConfig::default() };
         let (_decoder, mut channel) = open::<F>(&graph, &config);

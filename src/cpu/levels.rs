@@ -109,6 +109,7 @@ mod tests {
         }
         queue.clear();
         assert_eq!(queue.take(&mut tokens).unwrap(), None);
+        queue.clear();
         queue.push(3, 5).unwrap();
         assert_eq!((queue.take(&mut tokens).unwrap(), tokens.as_slice()), (Some(3), &[5][..]));
     }

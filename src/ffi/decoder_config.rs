@@ -44,7 +44,8 @@ pub struct koshi_decoder_config {
     pub beam_delta: f32,
     /// Multiplies log-likelihoods. Finite. Default 1.
     pub acoustic_scale: f32,
-    /// Links held before they are pruned; results do not depend on it. At least 1. Default 80000.
+    /// Links held before they are pruned where lattice_beam is at most 6; for wider ones (lattice_beam / 6)^2
+    /// times as many, at most three times. Results do not depend on it. At least 1. Default 80000.
     pub link_budget: u32,
     /// Channels that are advanced at the same time: 1 to 65536. Default by the machine.
     pub num_lanes: u32,

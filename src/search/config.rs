@@ -17,7 +17,8 @@ pub struct SearchConfig {
     pub beam_delta: f32,
     /// Multiplies log-likelihoods. Finite.
     pub acoustic_scale: f32,
-    /// Raw links held before they are pruned. Results do not depend on it.
+    /// Raw links held before they are pruned where `lattice_beam` is at most 6; for wider ones `(lattice_beam / 6)^2` times as
+    /// many, at most three times. Results do not depend on it.
     pub link_budget: u32,
     /// Most candidates of a frame; `u64::MAX` for no bound.
     pub candidate_capacity: u64,
