@@ -611,7 +611,8 @@ typedef struct {
     float beam_delta;
     // Multiplies log-likelihoods. Finite. Default 1.
     float acoustic_scale;
-    // Links held before they are pruned; results do not depend on it. At least 1. Default 80000.
+    // Links held before they are pruned where lattice_beam is at most 6; for wider ones (lattice_beam / 6)^2
+    // times as many, at most three times. Results do not depend on it. At least 1. Default 80000.
     uint32_t link_budget;
     // Channels that are advanced at the same time: 1 to 65536. Default by the machine.
     uint32_t num_lanes;
@@ -1981,7 +1982,8 @@ koshi_status koshi_channel_compact_lattice(koshi_channel *channel,
 // while lattices, and the input labels of paths, begin behind them. Where paths have nothing in common for
 // `commit_frames` frames, the best path is committed all the same, and paths that part from it before are
 // dropped; koshi_search_stats counts that in forced_commits. 0 frames: nothing is committed any more (the
-// default); else 256 at least, or KOSHI_E_CONFIG. Results do not depend on backend or pushes.
+// default); else 256 at least, or KOSHI_E_CONFIG. Results do not depend on backend or pushes. Turned
+// on in the middle of an utterance, it takes up what is there at least 64 frames later.
 //
 // The lattices of the last `lattice_frames` committed frames are kept until
 // koshi_channel_committed_lattice hands them out; older ones are dropped. 0: none is kept. A segment that an

@@ -46,7 +46,8 @@ impl Scratch {
         self.hash.memory()
             + self.pairs.memory()
             + self.levels.memory()
-            + (self.bias.capacity() + self.closing.capacity() + self.level.capacity() + self.row_costs.capacity() + self.room.capacity()) * 4
+            + [&self.bias, &self.closing, &self.level].map(|list| list.capacity() * 4).iter().sum::<usize>()
+            + [&self.row_costs, &self.room].map(|list| list.capacity() * 4).iter().sum::<usize>()
             + self.backward.memory()
     }
 }
@@ -249,11 +250,11 @@ const AHEAD: usize = 12;
 #[inline(never)]
 fn queue(graph: &Graph, scratch: &mut Scratch, states: &[u32], first: usize) -> Result<()> {
     let Scratch { levels, closing, .. } = scratch;
-    let more = states.len() - first;
-    if closing.len() < more {
-        let more = more - closing.len();
+    let most = states.len() - first;
+    if closing.len() < most {
+        let more = most - closing.len();
         try_reserve(closing, more, "tokens")?;
-        closing.resize(closing.len() + more, 0);
+        closing.resize(most, 0);
     }
     // Written always, counted if they have some.
     let mut count = 0;

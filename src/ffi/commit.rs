@@ -16,8 +16,8 @@ use crate::search::CommitConfig;
 /// while lattices, and the input labels of paths, begin behind them. Where paths have nothing in common for
 /// `commit_frames` frames, the best path is committed all the same, and paths that part from it before are
 /// dropped; koshi_search_stats counts that in forced_commits. 0 frames: nothing is committed any more (the
-/// default); else 256 at least, or KOSHI_E_CONFIG. Results do not depend on backend or pushes. Turned on in the middle
-/// of an utterance, it takes up what is there at least 64 frames later.
+/// default); else 256 at least, or KOSHI_E_CONFIG. Results do not depend on backend or pushes. Turned
+/// on in the middle of an utterance, it takes up what is there at least 64 frames later.
 ///
 /// The lattices of the last `lattice_frames` committed frames are kept until
 /// koshi_channel_committed_lattice hands them out; older ones are dropped. 0: none is kept. A segment that an

@@ -182,7 +182,8 @@ impl Graph {
         &self.words
     }
 
-    /// Asks for the memory of a state's block: its first two cache lines.
+    /// Asks for the memory of a state's block: the cache lines of its first words and of the last of a usual one,
+    /// which half of the time are the same.
     #[inline(always)]
     pub(crate) fn prefetch(&self, id: u32) {
         let block = self.words.as_ptr().wrapping_add(id as usize * 2);

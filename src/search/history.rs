@@ -164,7 +164,8 @@ impl History {
         let times = self.younger.num_times();
         let links = self.younger.links.len() as u64;
         let stretch = stretch(config.lattice_beam);
-        let most_times = if self.commits.config.is_some() { MOST_TIMES } else { (MOST_TIMES as f32 * stretch) as usize };
+        let most_times =
+            if self.commits.config.is_some() { MOST_TIMES } else { (MOST_TIMES as f32 * stretch) as usize };
         let young = times < most_times && self.younger.rows.len() < MOST_SCORES;
         if times < LEAST_TIMES || (young && (links as f64) < f64::from(config.link_budget) * f64::from(stretch)) {
             return Ok(());
