@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::blocks::{ESCAPE, Graph, HAS_EPSILONS, Header, PADDING_WORDS};
 use super::labels::{ArcLabels, Bits};
+use super::mapped::Behind;
 use super::validate::is_cost;
 use crate::error::{Error, Result};
 
@@ -22,17 +23,22 @@ struct Found {
 
 impl Graph {
     /// Checks that everything holds of the arrays that the search takes for granted. Reads nothing out of bounds,
-    /// whatever they hold. [`Error::Cancelled`] once `unwanted`.
-    pub(super) fn check_blocks(&self, unwanted: &AtomicBool) -> Result<()> {
+    /// whatever they hold. [`Error::Cancelled`] once `unwanted`. Labels go by `behind`.
+    pub(super) fn check_blocks(&self, unwanted: &AtomicBool, behind: Behind<'_>) -> Result<()> {
         let found = self.check_headers(unwanted)?;
         if self.max_level != found.max_level || !found.has(self.start) {
             return fault("the start state or the largest level");
         }
         let (mut infinite, mut columns, mut max_ilabel, mut max_olabel) = (0, 0, 0, 0);
+        let mut passed = 0;
         for (state, id) in (0..self.num_states).zip(self.ids()) {
             wanted(state, unwanted)?;
             let view = self.state(id);
             let (n_emit, first) = (view.header.n_emit, view.header.first_arc);
+            if state.is_multiple_of(STEP) {
+                behind.drop(self.ilabels.bytes(passed..first as usize));
+                passed = first as usize;
+            }
             for place in 0..n_emit {
                 let (arc, column) = (first + place as u32, view.column(place));
                 let ilabel = self.ilabel(arc);
@@ -58,11 +64,13 @@ impl Graph {
             }
             self.check_places(view.header)?;
         }
-        for &label in &*self.olabels.values {
-            if label <= 0 {
+        behind.drop(self.ilabels.bytes(passed..self.totals.num_arcs as usize));
+        for labels in self.olabels.values.chunks(STEP as usize) {
+            if labels.iter().any(|&label| label <= 0) {
                 return fault("an output label");
             }
-            max_olabel = max_olabel.max(label);
+            max_olabel = labels.iter().copied().fold(max_olabel, i32::max);
+            behind.drop(bytemuck::cast_slice(labels));
         }
         let totals = &self.totals;
         if (columns, max_ilabel, max_olabel) != (totals.num_columns, totals.max_ilabel, totals.max_olabel)

@@ -40,6 +40,14 @@ impl ArcLabels {
         }
     }
 
+    /// The memory of the labels of some arcs; nothing where they are not all there.
+    pub(super) fn bytes(&self, arcs: std::ops::Range<usize>) -> &[u8] {
+        match self {
+            ArcLabels::Short(labels) => labels.get(arcs).map_or(&[], bytemuck::cast_slice),
+            ArcLabels::Long(labels) => labels.get(arcs).map_or(&[], bytemuck::cast_slice),
+        }
+    }
+
     /// Bytes taken.
     pub fn memory(&self) -> usize {
         match self {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use twox_hash::XxHash3_64;
 
@@ -15,6 +16,9 @@ use crate::error::{Error, Result};
 
 /// Bytes after which the check looks whether it is still wanted.
 const STEP: usize = 1 << 20;
+
+/// How long the check leaves the disk to the first frames, unless somebody waits for it.
+const HEAD_START: Duration = Duration::from_millis(50);
 
 /// A part of a file and the XXH3 that its bytes should have.
 #[derive(Debug)]
@@ -55,7 +59,11 @@ impl WholeCheck {
         });
         let its = Arc::clone(&work);
         // Without a thread the first who asks does the work.
-        let thread = thread::Builder::new().name("koshi-graph".into()).spawn(move || its.check()).ok();
+        let thread = thread::Builder::new().name("koshi-graph".into()).spawn(move || {
+            thread::park_timeout(HEAD_START);
+            its.check();
+        });
+        let thread = thread.ok();
         WholeCheck { work, thread }
     }
 
@@ -74,6 +82,7 @@ impl Drop for WholeCheck {
     fn drop(&mut self) {
         self.work.unwanted.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
             let _ = thread.join(); // a panic was that thread's own, and nobody wants the outcome
         }
     }
@@ -86,15 +95,15 @@ impl Work {
 
     fn outcome(&self) -> &Option<Error> {
         self.fault.get_or_init(|| {
-            let checked = self.check_sums().and_then(|()| self.graph.check_blocks(&self.unwanted));
-            self.parts.iter().skip(1).for_each(|part| self.let_go(part));
+            let checked = self.check_sums().and_then(|()| self.graph.check_blocks(&self.unwanted, self.behind()));
+            self.parts.iter().skip(1).for_each(|part| self.behind().drop(&self.map.bytes()[part.bytes.clone()]));
             checked.err().map(|error| name_it(error, &self.file))
         })
     }
 
-    /// Gives back the memory of a part of which a search needs little: all but the blocks, which come first.
-    fn let_go(&self, part: &Part) {
-        Behind::of(&self.map).drop(&self.map.bytes()[part.bytes.clone()]);
+    /// Gives back the memory of parts of which a search needs little: all but the blocks, which come first.
+    fn behind(&self) -> Behind<'_> {
+        Behind::of(&self.map)
     }
 
     fn check_sums(&self) -> Result<()> {
@@ -105,13 +114,13 @@ impl Work {
                     return Err(Error::Cancelled);
                 }
                 hasher.write(bytes);
+                if number > 0 {
+                    self.behind().drop(bytes);
+                }
             }
             if hasher.finish() != part.sum {
                 let message = format!("{} are not as they were written: the checksum is another", part.name);
                 return Err(Error::format(&self.file, part.bytes.start as u64, message));
-            }
-            if number > 0 {
-                self.let_go(part);
             }
         }
         Ok(())
