@@ -734,6 +734,9 @@ typedef struct {
     uint64_t committed_frames;
     // Commits at a token that not all paths went through.
     uint64_t forced_commits;
+    // Those bytes of memory that the trace holds: what an utterance grows by. Divided by frames, less those
+    // that have been committed, they are its bytes a frame.
+    uint64_t trace_bytes;
 } koshi_search_stats;
 
 // What a channel tells of its queued rows (koshi_channel_submit). Any of them may be NULL. All run on one

@@ -73,7 +73,14 @@ struct Found {
 }
 
 fn found(channel: &mut Channel, failed: Option<Status>) -> Found {
-    let stats = SearchStats { trace_links: 0, memory: 0, seconds: 0.0, links_followed: 0, ..channel.stats().unwrap() };
+    let stats = SearchStats {
+        trace_links: 0,
+        trace_bytes: 0,
+        memory: 0,
+        seconds: 0.0,
+        links_followed: 0,
+        ..channel.stats().unwrap()
+    };
     let (path, stable) = channel.partial().unwrap();
     Found { failed, partial: (path.olabels, stable), results: results::<Rust>(channel), stats }
 }

@@ -48,7 +48,7 @@ fn solo(
     if let Some(fault) = failed.as_ref().filter(|fault| fault.status == Status::KOSHI_E_DEVICE) {
         panic!("{}", fault.message);
     }
-    let stats = SearchStats { trace_links: 0, memory: 0, seconds: 0.0, ..channel.stats().unwrap() };
+    let stats = SearchStats { trace_links: 0, trace_bytes: 0, memory: 0, seconds: 0.0, ..channel.stats().unwrap() };
     let found = Found { failed: failed.map(|fault| fault.status), results: results::<Rust>(&mut channel), stats };
     (found, decoder.stage_seconds().map_or(0, |stages| stages.on_host))
 }

@@ -84,7 +84,14 @@ fn search_at_random(rng: &mut Rng) -> SearchConfig {
 
 /// Stats without what depends on the clock or on how memory is laid out.
 fn counts(channel: &Channel) -> SearchStats {
-    SearchStats { trace_links: 0, memory: 0, seconds: 0.0, links_followed: 0, ..channel.stats().unwrap() }
+    SearchStats {
+        trace_links: 0,
+        trace_bytes: 0,
+        memory: 0,
+        seconds: 0.0,
+        links_followed: 0,
+        ..channel.stats().unwrap()
+    }
 }
 
 type Found = (Option<Fault>, Results, SearchStats);

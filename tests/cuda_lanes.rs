@@ -59,7 +59,7 @@ fn config(backend: BackendChoice, num_lanes: u32, search: SearchConfig) -> Decod
 
 /// Stats without what depends on the clock or on how memory is laid out.
 fn counts(stats: SearchStats) -> SearchStats {
-    SearchStats { trace_links: 0, memory: 0, seconds: 0.0, links_followed: 0, ..stats }
+    SearchStats { trace_links: 0, trace_bytes: 0, memory: 0, seconds: 0.0, links_followed: 0, ..stats }
 }
 
 /// The results of rows in one push, and the counts; or the failure, with the results before it.

@@ -16,6 +16,7 @@ use koshi::search::{Phrase, Rows, SearchConfig, SearchStats};
 fn the_second_pass_takes_no_memory() {
     let (stats, taken) = passes(BackendChoice::Cpu, &[], 400, 2);
     assert!(stats.trace_links > 1_000, "the trace was pruned on the way: {stats:?}");
+    assert!((20 * stats.trace_links..stats.memory).contains(&stats.trace_bytes), "{stats:?}");
     assert!(stats.max_active_held > 0 && stats.links > 100_000, "the search had work to do: {stats:?}");
     assert!(taken[0] > 10, "the counter counts: {taken:?}");
     assert_eq!(taken[1], 0, "{taken:?}");

@@ -79,6 +79,9 @@ pub struct koshi_search_stats {
     pub committed_frames: u64,
     /// Commits at a token that not all paths went through.
     pub forced_commits: u64,
+    /// Those bytes of memory that the trace holds: what an utterance grows by. Divided by frames, less those
+    /// that have been committed, they are its bytes a frame.
+    pub trace_bytes: u64,
 }
 
 // SAFETY: Pod says that there is no padding and that any bytes will do.
@@ -408,6 +411,7 @@ pub unsafe extern "C" fn koshi_channel_stats(
             links_followed: found.links_followed,
             committed_frames: found.committed_frames,
             forced_commits: found.forced_commits,
+            trace_bytes: found.trace_bytes,
         });
         Ok(())
     })

@@ -149,6 +149,7 @@ impl History {
         let Traced { best, stable } = &*self.traced.lock();
         SearchStats {
             trace_links: self.trace.num_links() as u64,
+            trace_bytes: self.trace.memory() as u64,
             memory: (memory + best.memory() + stable.memory()) as u64,
             committed_frames: self.trace.base() as u64,
             forced_commits: self.commits.forced,

@@ -31,6 +31,8 @@ pub struct SearchStats {
     pub committed_frames: u64,
     /// Commits at a token that not all paths went through.
     pub forced_commits: u64,
+    /// Those bytes of `memory` that the trace holds: what an utterance grows by.
+    pub trace_bytes: u64,
 }
 
 impl Default for SearchStats {
@@ -49,6 +51,7 @@ impl Default for SearchStats {
             seconds: 0.0,
             committed_frames: 0,
             forced_commits: 0,
+            trace_bytes: 0,
             links_followed: 0,
         }
     }
@@ -68,6 +71,7 @@ impl SearchStats {
             effective_beam: before.effective_beam.min(self.effective_beam),
             trace_links: self.trace_links,
             memory: self.memory,
+            trace_bytes: self.trace_bytes,
             // Lattices begin behind all that was closed.
             committed_frames: before.frames + self.committed_frames,
             forced_commits: before.forced_commits + self.forced_commits,

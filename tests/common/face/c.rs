@@ -524,6 +524,7 @@ impl Face for C {
             links_followed: stats.links_followed,
             committed_frames: stats.committed_frames,
             forced_commits: stats.forced_commits,
+            trace_bytes: stats.trace_bytes,
         })
     }
 
