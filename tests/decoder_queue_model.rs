@@ -15,7 +15,7 @@ mod sync {
 
 use std::time::Duration;
 
-use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 
@@ -108,7 +108,7 @@ impl Model {
 
     fn begin(&self) {
         self.queue.begin();
-        self.queue.open();
+        open(&self.queue);
     }
 
     /// What a thread that searches does until it is stopped.
@@ -280,7 +280,7 @@ fn cancel_at_any_moment() {
     model(2, |model| {
         let other = model.clone();
         let thread = thread::spawn(move || {
-            let (cancelled, next) = other.queue.cancel("cancelled", true);
+            let (cancelled, next) = other.queue.cancel("cancelled", true, || ());
             other.follow(next);
             cancelled
         });
@@ -294,6 +294,33 @@ fn cancel_at_any_moment() {
         assert_eq!(after, if cancelled { Waited::Failed("cancelled") } else { Waited::Done });
         assert!(waited == after || waited == Waited::Done, "{waited:?}");
         assert!(cancelled || searched(model) == [1]);
+    });
+}
+
+/// Whoever sees that an utterance is to stop, finds it ended; and one that begins meanwhile is cancelled altogether or not
+/// at all.
+#[test]
+fn what_is_told_to_stop_has_ended() {
+    alone(|| {
+        let (queue, stop) = (Arc::new(open_queue()), Arc::new(AtomicBool::new(false)));
+        let other = (queue.clone(), stop.clone());
+        let thread = thread::spawn(move || {
+            let (queue, stop) = other;
+            let (cancelled, next) = queue.cancel("cancelled", false, || stop.store(true, Ordering::Relaxed));
+            assert_eq!(next, Next::NOTHING);
+            cancelled
+        });
+        if stop.load(Ordering::Relaxed) {
+            assert_eq!(queue.wait(None), Waited::Failed("cancelled"));
+        }
+        queue.begin();
+        stop.store(false, Ordering::Relaxed);
+        let stopped = || stop.load(Ordering::Relaxed).then_some("cancelled");
+        let (opened, _) = queue.open(false, stopped);
+        let cancelled = thread.join().unwrap();
+        let ended = queue.wait(None) == Waited::Failed("cancelled");
+        assert_eq!(ended, stop.load(Ordering::Relaxed));
+        assert!(opened || ended && !cancelled);
     });
 }
 
@@ -346,7 +373,7 @@ fn begun_over_at_any_moment() {
         let begun = model.turn(Purpose::Change, || {
             model.queue.begin();
             model.searched.lock().unwrap().clear();
-            model.queue.open();
+            open(&model.queue);
         });
         assert!(begun);
         model.submit(2).unwrap();
@@ -397,11 +424,16 @@ fn alone(body: impl Fn() + Sync + Send + 'static) {
     loom::model(body);
 }
 
+/// Opens an utterance that nobody has cancelled.
+fn open(queue: &Queue<Rows, &'static str>) {
+    assert_eq!(queue.open(true, || None), (true, Next::NOTHING));
+}
+
 /// A queue with an utterance that has begun.
 fn open_queue() -> Queue<Rows, &'static str> {
     let queue = Queue::default();
     queue.begin();
-    queue.open();
+    open(&queue);
     queue
 }
 
@@ -473,7 +505,7 @@ fn news_are_of_their_own_utterance() {
             assert_eq!(next, Next { search: Wake::No, tell: true });
             assert!(queue.enter(Purpose::Change, true));
             queue.begin();
-            queue.open();
+            open(&queue);
             assert_eq!(queue.leave(Purpose::Change), Wake::No);
             assert_eq!(queue.wait(None), Waited::Done);
             assert_eq!(queue.tell(), None);

@@ -92,6 +92,11 @@ impl Canceller {
         self.0.cancelled.store(true, Ordering::Relaxed);
     }
 
+    /// Whether the utterance was cancelled.
+    pub(super) fn has_cancelled(&self) -> bool {
+        self.0.cancelled.load(Ordering::Relaxed)
+    }
+
     /// Makes room for another channel, although this one still exists: nobody can use it any more.
     pub(super) fn leave(&self, decoder: &Decoder) {
         self.0.leave(decoder);

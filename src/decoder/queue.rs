@@ -343,8 +343,10 @@ impl<B: Pending, E: Clone> Queue<B, E> {
     }
 
     /// Ends an utterance that is open, with `error`: what is queued is forgotten. Answers whether there was one.
-    pub fn cancel(&self, error: E, tell: bool) -> (bool, Next) {
+    /// `stop` stops who searches it; whoever sees that, finds it ended.
+    pub fn cancel(&self, error: E, tell: bool, stop: impl FnOnce()) -> (bool, Next) {
         let mut state = self.lock();
+        stop();
         if !matches!(state.stage, Stage::Open | Stage::Finishing) || state.closed {
             return (false, Next::NOTHING);
         }
@@ -469,12 +471,18 @@ impl<B: Pending, E: Clone> Queue<B, E> {
         self.changed.notify_all();
     }
 
-    /// The channel takes rows now.
-    pub fn open(&self) {
+    /// The channel takes rows now; unless it was cancelled since [`Queue::begin`] with `stopped()` for an error, which is told
+    /// where `tell` says so.
+    pub fn open(&self, tell: bool, stopped: impl FnOnce() -> Option<E>) -> (bool, Next) {
         let mut state = self.lock();
-        if !state.closed {
-            state.stage = Stage::Open;
+        if state.closed {
+            return (false, Next::NOTHING);
         }
+        match stopped() {
+            Some(error) => state.end(End::Failed(error), tell),
+            None => state.stage = Stage::Open,
+        }
+        (matches!(state.stage, Stage::Open), state.next())
     }
 
     /// A caller finishes the channel at its own turn; `false` if something was queued since it was told

@@ -153,7 +153,11 @@ impl SharedChannel {
         self.detach();
         *self.known.lock() = Known::default();
         channel.begin()?;
-        self.queue.open();
+        let stopped = || self.canceller.has_cancelled().then(|| Arc::new(Error::Cancelled));
+        let (open, next) = self.queue.open(self.has_listener(), stopped);
+        drop(channel);
+        self.count_cancelled(!open);
+        self.follow(next);
         Ok(())
     }
 
@@ -216,13 +220,15 @@ impl SharedChannel {
 
     /// Stops the utterance before its next frame, and forgets what is queued.
     pub fn cancel(&self) {
-        self.canceller.cancel();
-        let (cancelled, next) = self.queue.cancel(Arc::new(Error::Cancelled), self.has_listener());
-        if cancelled {
-            self.decoder.scheduler.metrics.cancelled.fetch_add(1, Ordering::Relaxed);
-        }
+        let stop = || self.canceller.cancel();
+        let (cancelled, next) = self.queue.cancel(Arc::new(Error::Cancelled), self.has_listener(), stop);
+        self.count_cancelled(cancelled);
         self.detach();
         self.follow(next);
+    }
+
+    fn count_cancelled(&self, one: bool) {
+        self.decoder.scheduler.metrics.cancelled.fetch_add(u64::from(one), Ordering::Relaxed);
     }
 
     /// Waits until all that is queued is done and told, `false` if that takes longer than `timeout`. What
