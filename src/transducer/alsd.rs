@@ -10,7 +10,7 @@
 
 use super::base::{Base, Hyp, Scores, Search};
 use super::config::TransducerConfig;
-use super::extend::{Candidate, STAYS, extend, keep_best, stay};
+use super::extend::{Candidates, STAYS, extend, stay};
 use crate::error::{Error, Result, try_reserve};
 
 pub(super) struct Alsd {
@@ -18,7 +18,7 @@ pub(super) struct Alsd {
     next: Vec<Hyp>,
     /// What has consumed the last frame.
     finals: Vec<Hyp>,
-    candidates: Vec<Candidate>,
+    candidates: Candidates,
     /// Hypotheses of the beam that were asked about.
     asked: Vec<u32>,
     step: u64,
@@ -31,9 +31,8 @@ impl Alsd {
         Ok(Alsd { beam, next, finals, candidates, asked, step: 0 })
     }
 
-    /// Frames that a hypothesis of this step has consumed.
     fn frame(&self, hyp: &Hyp) -> u64 {
-        self.step.saturating_sub(hyp.labels.into())
+        consumed(self.step, hyp)
     }
 
     /// Whether the step can be made with the rows that are there.
@@ -58,12 +57,11 @@ impl Alsd {
     /// Makes the hypotheses of the next step; equal labels are merged.
     fn advance(&mut self, base: &mut Base) -> Result<()> {
         base.histories.new_round();
-        for at in 0..self.candidates.len() {
-            let candidate = self.candidates[at];
+        for candidate in self.candidates.best() {
             let hyp = self.beam[candidate.from as usize];
             let made = match candidate.label {
                 STAYS => Hyp { frame_labels: 0, ..base.again(&hyp, candidate.log_prob) },
-                _ => base.extended(&hyp, &candidate, self.frame(&hyp))?,
+                _ => base.extended(&hyp, candidate, consumed(self.step, &hyp))?,
             };
             match base.histories.marked(made.node) {
                 Some(place) => base.merge(&mut self.next[place as usize], made),
@@ -84,6 +82,11 @@ impl Alsd {
     }
 }
 
+/// Frames that a hypothesis of a step has consumed.
+fn consumed(step: u64, hyp: &Hyp) -> u64 {
+    step.saturating_sub(hyp.labels.into())
+}
+
 impl Search for Alsd {
     fn plan(&mut self, base: &mut Base) -> Result<bool> {
         self.asked.clear();
@@ -95,14 +98,14 @@ impl Search for Alsd {
             let frame = self.frame(hyp);
             if frame < base.num_frames() {
                 self.asked.push(at as u32);
-                base.ask(frame, hyp.node, true)?;
+                base.ask(frame, hyp.node, base.labels(true))?;
             }
         }
         Ok(!self.asked.is_empty())
     }
 
     fn take(&mut self, base: &mut Base, scores: &Scores<'_>) -> Result<()> {
-        self.candidates.clear();
+        self.candidates.begin(base.beam, f64::NEG_INFINITY);
         let mut frame = 0;
         for at in 0..self.asked.len() {
             let from = self.asked[at];
@@ -115,13 +118,12 @@ impl Search for Alsd {
                 self.finish(base, &hyp, blank)?;
             }
             if hyp.frame_labels < TransducerConfig::MOST_A_FRAME {
-                extend(base, &hyp, from, &row, frame, &mut self.candidates)?;
+                extend(base, &hyp, from, &row, frame, &mut self.candidates, |_, _| true)?;
             }
         }
-        if self.candidates.is_empty() && self.finals.is_empty() {
+        if self.candidates.all().is_empty() && self.finals.is_empty() {
             return Err(Error::NoTokens { frame });
         }
-        keep_best(&mut self.candidates, base.beam);
         self.advance(base)
     }
 

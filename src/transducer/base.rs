@@ -7,7 +7,8 @@ use super::config::TransducerConfig;
 use super::extend::Candidate;
 use super::histories::{Histories, NONE};
 use super::model::Shape;
-use super::score_row::{Norm, ScoreRow, Top};
+use super::row_scan::{RowScan, Wanted};
+use super::score_row::{Norm, ScoreRow, Top, unusable};
 use super::traces::{EMPTY, Emission, Traces};
 use crate::error::{Error, Result, try_reserve};
 use crate::search::{Phrases, Rows};
@@ -36,8 +37,8 @@ pub(super) struct Hyp {
 pub(super) struct Ask {
     pub frame: u64,
     pub node: u32,
-    /// Whether labels will be added there, so that the language model is asked too.
-    pub extend: bool,
+    /// The labels to be found there. Where they are for extensions the language model is asked too.
+    pub wanted: Wanted,
 }
 
 /// A way to search. One utterance, one object.
@@ -70,15 +71,43 @@ pub(super) trait Search: Send + Sync {
 pub(super) struct Scores<'a> {
     pub rows: &'a [f32],
     pub vocab_size: usize,
-    /// One for each row.
-    pub norms: &'a [Norm],
+    pub found: &'a Found,
 }
 
 impl<'a> Scores<'a> {
     /// The row for ask `at`.
     pub fn row(&self, at: usize) -> ScoreRow<'a> {
-        let values = self.rows.get(at * self.vocab_size..(at + 1) * self.vocab_size);
-        ScoreRow { values: values.unwrap_or(&[]), norm: self.norms.get(at).copied().unwrap_or_default() }
+        let values = self.rows.get(at * self.vocab_size..(at + 1) * self.vocab_size).unwrap_or(&[]);
+        let (norm, start, end) = self.found.rows.get(at).copied().unwrap_or_default();
+        ScoreRow { values, norm, tops: self.found.tops.get(start..end).unwrap_or(&[]) }
+    }
+}
+
+/// What was found in rows of scores.
+pub(super) struct Found {
+    scan: RowScan,
+    /// For each row its normaliser, and where its best labels begin and end.
+    rows: Vec<(Norm, usize, usize)>,
+    tops: Vec<Top>,
+}
+
+impl Found {
+    pub fn new(shape: &Shape) -> Result<Found> {
+        Ok(Found { scan: RowScan::new(shape)?, rows: Vec::new(), tops: Vec::new() })
+    }
+
+    /// Looks through the rows for `asks`. NaN and `+inf` are refused.
+    pub fn fill(&mut self, shape: &Shape, asks: &[Ask], rows: &[f32]) -> Result<()> {
+        self.rows.clear();
+        self.tops.clear();
+        try_reserve(&mut self.rows, asks.len(), "scores")?;
+        for (ask, row) in asks.iter().zip(rows.chunks_exact(shape.vocab_size)) {
+            let start = self.tops.len();
+            try_reserve(&mut self.tops, ask.wanted.most(), "best labels")?;
+            let norm = self.scan.scan(row, ask.wanted, &mut self.tops).ok_or_else(|| unusable(row, ask.frame))?;
+            self.rows.push((norm, start, self.tops.len()));
+        }
+        Ok(())
     }
 }
 
@@ -140,8 +169,6 @@ pub(super) struct Base {
     pub asks: Vec<Ask>,
     /// Whether a bound on the work struck.
     pub cut_short: bool,
-    /// Room for the best labels of a row.
-    pub tops: Vec<Top>,
 }
 
 impl Base {
@@ -164,7 +191,6 @@ impl Base {
             ended: false,
             asks: Vec::new(),
             cut_short: false,
-            tops: Vec::new(),
         })
     }
 
@@ -202,10 +228,15 @@ impl Base {
     }
 
     /// Adds to what is to be scored next.
-    pub fn ask(&mut self, frame: u64, node: u32, extend: bool) -> Result<()> {
+    pub fn ask(&mut self, frame: u64, node: u32, wanted: Wanted) -> Result<()> {
         try_reserve(&mut self.asks, 1, "pairs to be scored")?;
-        self.asks.push(Ask { frame, node, extend });
+        self.asks.push(Ask { frame, node, wanted });
         Ok(())
+    }
+
+    /// What is wanted where hypotheses are extended, or only closed.
+    pub fn labels(&self, extends: bool) -> Wanted {
+        if extends { Wanted::Best(self.width) } else { Wanted::Nothing }
     }
 
     /// The same labels, `gain` later.

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::model::Part;
 use super::networks::Transducer;
+use super::row_scan::Wanted;
 use super::stream::Stream;
 use crate::error::{Result, try_reserve};
 
@@ -106,7 +107,7 @@ fn list_askers(stream: &mut Stream, at: u32, part: Part, buffers: &mut Buffers) 
     let start = buffers.askers.len();
     try_reserve(&mut buffers.askers, base.asks.len(), "histories of a batch")?;
     for ask in &base.asks {
-        if (part == Part::Predictor || ask.extend) && base.histories.queue(part, ask.node) {
+        if (part == Part::Predictor || matches!(ask.wanted, Wanted::Best(_))) && base.histories.queue(part, ask.node) {
             buffers.askers.push((at, ask.node));
         }
     }
@@ -134,12 +135,12 @@ fn ask(
         buffers.states_in.push(histories.state_before(part, *node));
         buffers.labels.push(histories.label(*node));
     }
-    resize(&mut buffers.states_out, count, "states")?;
-    resize(&mut buffers.rows, count.saturating_mul(width), "predictions")?;
-    transducer.ask(part, &buffers.states_in, &buffers.labels, &mut buffers.states_out, &mut buffers.rows)?;
+    let states_out = room(&mut buffers.states_out, count, "states")?;
+    let rows = room(&mut buffers.rows, count.saturating_mul(width), "predictions")?;
+    transducer.ask(part, &buffers.states_in, &buffers.labels, states_out, rows)?;
     for (place, (at, node)) in askers.iter().enumerate() {
-        let row = buffers.rows.get(place * width..(place + 1) * width).unwrap_or(&[]);
-        streams[*at as usize].base().histories.answer(part, *node, buffers.states_out[place], row);
+        let row = rows.get(place * width..(place + 1) * width).unwrap_or(&[]);
+        streams[*at as usize].base().histories.answer(part, *node, states_out[place], row);
     }
     Ok(())
 }
@@ -208,19 +209,21 @@ fn score(transducer: &Transducer, buffers: &mut Buffers, range: Range<usize>) ->
         return Ok(());
     }
     let shape = transducer.shape();
-    resize(&mut buffers.scores, range.len().saturating_mul(shape.vocab_size), "scores")?;
+    let scores = room(&mut buffers.scores, range.len().saturating_mul(shape.vocab_size), "scores")?;
     let part = |rows: &'_ [f32], dim: usize| -> Range<usize> {
         let end = (range.end * dim).min(rows.len());
         (range.start * dim).min(end)..end
     };
     let encoder = &buffers.encoder[part(&buffers.encoder, shape.encoder_dim)];
     let outputs = &buffers.outputs[part(&buffers.outputs, shape.output_dim)];
-    transducer.join(encoder, outputs, range.len(), &mut buffers.scores)
+    transducer.join(encoder, outputs, range.len(), scores)
 }
 
-fn resize<T: Clone + Default>(vec: &mut Vec<T>, len: usize, what: &str) -> Result<()> {
-    vec.truncate(len);
-    try_reserve(vec, len - vec.len(), what)?;
-    vec.resize(len, T::default());
-    Ok(())
+/// The first `len` places, which a call is about to fill.
+fn room<'a, T: Clone + Default>(vec: &'a mut Vec<T>, len: usize, what: &str) -> Result<&'a mut [T]> {
+    if vec.len() < len {
+        try_reserve(vec, len - vec.len(), what)?;
+        vec.resize(len, T::default());
+    }
+    Ok(&mut vec[..len])
 }

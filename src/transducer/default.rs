@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use super::base::{Base, Hyp, Scores, Search, sort_by_score};
-use super::extend::{Candidate, STAYS, extend, order};
+use super::extend::{Candidate, Candidates, STAYS, extend, order};
 use crate::error::{Error, Result, try_reserve};
 
 /// An open hypothesis: one of the last frame that stays as it is, or one of this frame and a label.
@@ -43,7 +43,9 @@ pub(super) struct Default {
     open: BinaryHeap<Open>,
     /// The one that is being looked at.
     current: Option<Hyp>,
-    candidates: Vec<Candidate>,
+    candidates: Candidates,
+    /// The best score of what was not even opened, as the frame ends before.
+    passed_over: f64,
     frame: u64,
     expansions: u64,
 }
@@ -51,9 +53,19 @@ pub(super) struct Default {
 impl Default {
     pub fn new(base: &Base) -> Result<Default> {
         let beam = base.first_beam()?;
-        let (closed, mut best, candidates, open) = (Vec::new(), Vec::new(), Vec::new(), BinaryHeap::new());
+        let (closed, mut best, candidates, open) = (Vec::new(), Vec::new(), Candidates::default(), BinaryHeap::new());
         try_reserve(&mut best, base.beam + 1, "hypotheses")?;
-        Ok(Default { beam, closed, best, open, current: None, candidates, frame: 0, expansions: 0 })
+        Ok(Default {
+            beam,
+            closed,
+            best,
+            open,
+            current: None,
+            candidates,
+            passed_over: f64::NEG_INFINITY,
+            frame: 0,
+            expansions: 0,
+        })
     }
 
     fn reserve_open(&mut self, more: usize) -> Result<()> {
@@ -77,6 +89,7 @@ impl Default {
             })
         }));
         self.expansions = 0;
+        self.passed_over = f64::NEG_INFINITY;
         Ok(())
     }
 
@@ -90,10 +103,15 @@ impl Default {
         Ok(())
     }
 
+    /// The score of the worst of the best closed ones, once they are a beam: nothing below it is expanded any more.
+    fn last(&self, base: &Base) -> f64 {
+        self.best.get(base.beam - 1).copied().unwrap_or(f64::NEG_INFINITY)
+    }
+
     /// Once the frame is over: above which score closed ones go on, and how many at most.
     fn ends_with(&self, base: &mut Base) -> Option<(f64, usize)> {
-        let bound = self.open.peek().map_or(f64::NEG_INFINITY, |open| open.0.score);
-        let last = self.best.get(base.beam - 1).copied().unwrap_or(f64::NEG_INFINITY);
+        let bound = self.open.peek().map_or(self.passed_over, |open| open.0.score.max(self.passed_over));
+        let last = self.last(base);
         if self.open.is_empty() || last > bound {
             return Some((bound, usize::MAX));
         }
@@ -144,7 +162,7 @@ impl Search for Default {
             _ => base.extended(&self.closed[from], &candidate, self.frame)?,
         };
         self.current = Some(hyp);
-        base.ask(self.frame, hyp.node, true)?;
+        base.ask(self.frame, hyp.node, base.labels(true))?;
         Ok(true)
     }
 
@@ -154,10 +172,11 @@ impl Search for Default {
         let blank = f64::from(row.log_prob(base.shape.blank));
         let place = self.closed.len() as u32;
         self.close(base, Hyp { score: hyp.score + blank, best: hyp.best + blank, ..hyp })?;
-        self.candidates.clear();
-        extend(base, &hyp, place, &row, self.frame, &mut self.candidates)?;
-        self.reserve_open(self.candidates.len())?;
-        self.open.extend(self.candidates.iter().copied().map(Open));
+        self.candidates.begin(usize::MAX, self.last(base));
+        extend(base, &hyp, place, &row, self.frame, &mut self.candidates, |_, _| true)?;
+        self.passed_over = self.passed_over.max(self.candidates.passed_over);
+        self.reserve_open(self.candidates.all().len())?;
+        self.open.extend(self.candidates.all().iter().copied().map(Open));
         self.expansions += 1;
         match self.ends_with(base) {
             Some((bound, count)) => self.end_frame(base, bound, count),

@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 
 use super::base::{Base, Hyp};
 use super::model::Part;
-use super::score_row::{ScoreRow, usable};
+use super::row_scan::usable;
+use super::score_row::ScoreRow;
 use crate::error::{Error, Result, try_reserve};
 
 /// In place of a label: the hypothesis stays as it is. Comes before all labels.
@@ -31,23 +32,72 @@ pub(super) fn order(a: &Candidate, b: &Candidate) -> Ordering {
     b.score.total_cmp(&a.score).then(a.label.cmp(&b.label)).then(a.from.cmp(&b.from))
 }
 
-/// Keeps the best `count`, in order.
-pub(super) fn keep_best(candidates: &mut Vec<Candidate>, count: usize) {
-    if count > 0 && candidates.len() > count {
-        candidates.select_nth_unstable_by(count - 1, order);
+/// Candidates, of which only those that may be among the best are kept.
+#[derive(Default)]
+pub(super) struct Candidates {
+    list: Vec<Candidate>,
+    /// How many are wanted.
+    count: usize,
+    /// What is below it is not among them.
+    least: f64,
+    /// The best score that was below it.
+    pub passed_over: f64,
+}
+
+impl Candidates {
+    /// Begins anew: the best `count` are wanted, and none below `least`.
+    pub fn begin(&mut self, count: usize, least: f64) {
+        self.list.clear();
+        (self.count, self.least, self.passed_over) = (count, least, f64::NEG_INFINITY);
     }
-    candidates.truncate(count);
-    candidates.sort_unstable_by(order);
+
+    /// Whether it may be among the best.
+    fn wants(&mut self, score: f64) -> bool {
+        if score < self.least {
+            self.passed_over = self.passed_over.max(score);
+        }
+        score >= self.least
+    }
+
+    fn push(&mut self, candidate: Candidate) -> Result<()> {
+        if self.list.len() >= self.count.saturating_mul(2) {
+            self.cut();
+            self.least = self.list.last().map_or(self.least, |worst| worst.score);
+        }
+        try_reserve(&mut self.list, 1, "candidates")?;
+        self.list.push(candidate);
+        Ok(())
+    }
+
+    /// Leaves the best `count`, the worst of them last.
+    fn cut(&mut self) {
+        if self.count > 0 && self.list.len() > self.count {
+            self.list.select_nth_unstable_by(self.count - 1, order);
+        }
+        self.list.truncate(self.count);
+    }
+
+    /// The best, in order.
+    pub fn best(&mut self) -> &[Candidate] {
+        self.cut();
+        self.list.sort_unstable_by(order);
+        &self.list
+    }
+
+    /// All that were not passed over.
+    pub fn all(&self) -> &[Candidate] {
+        &self.list
+    }
 }
 
 /// Adds the candidate that stays as it is, `gain` later, unless that is forbidden.
-pub(super) fn stay(hyp: &Hyp, from: u32, gain: f32, candidates: &mut Vec<Candidate>) -> Result<()> {
-    if gain == f32::NEG_INFINITY {
+pub(super) fn stay(hyp: &Hyp, from: u32, gain: f32, candidates: &mut Candidates) -> Result<()> {
+    let score = hyp.score + f64::from(gain);
+    if gain == f32::NEG_INFINITY || !candidates.wants(score) {
         return Ok(());
     }
-    try_reserve(candidates, 1, "candidates")?;
     candidates.push(Candidate {
-        score: hyp.score + f64::from(gain),
+        score,
         best: hyp.best + f64::from(gain),
         from,
         label: STAYS,
@@ -55,50 +105,46 @@ pub(super) fn stay(hyp: &Hyp, from: u32, gain: f32, candidates: &mut Vec<Candida
         lm: 0.0,
         bias: 0.0,
         bias_state: hyp.bias,
-    });
-    Ok(())
+    })
 }
 
 /// Adds the extensions of `hyp` by the best labels of `row`, which is about `frame`; with phrases
-/// also those by the labels that they wish for.
+/// also those by the labels that they wish for. What `allowed` does not like is left out.
 pub(super) fn extend(
-    base: &mut Base,
-    hyp: &Hyp,
-    from: u32,
-    row: &ScoreRow<'_>,
-    frame: u64,
-    candidates: &mut Vec<Candidate>,
-) -> Result<()> {
-    let mut tops = std::mem::take(&mut base.tops);
-    let result = try_reserve(&mut tops, base.width + 1, "best labels").and_then(|()| {
-        row.best(base.width, base.shape.blank, &mut tops);
-        try_reserve(candidates, tops.len(), "candidates")?;
-        for top in &tops {
-            candidates.extend(candidate(base, hyp, from, row, frame, top.label)?);
-        }
-        let Some(phrases) = base.phrases.clone() else { return Ok(()) };
-        for label in phrases.wanted(hyp.bias) {
-            if tops.iter().all(|top| top.label != label) {
-                try_reserve(candidates, 1, "candidates")?;
-                candidates.extend(candidate(base, hyp, from, row, frame, label)?);
-            }
-        }
-        Ok(())
-    });
-    base.tops = tops;
-    result
-}
-
-/// The extension by one label; `None` if it is forbidden.
-fn candidate(
     base: &Base,
     hyp: &Hyp,
     from: u32,
     row: &ScoreRow<'_>,
     frame: u64,
-    label: i32,
-) -> Result<Option<Candidate>> {
-    let log_prob = row.log_prob(label);
+    candidates: &mut Candidates,
+    allowed: impl Fn(&Base, i32) -> bool,
+) -> Result<()> {
+    let mut add = |label: i32, log_prob: f32| -> Result<bool> {
+        let Some(made) = candidate(base, hyp, from, log_prob, frame, label)? else { return Ok(true) };
+        let wanted = candidates.wants(made.score);
+        if wanted && allowed(base, label) {
+            candidates.push(made)?;
+        }
+        Ok(wanted)
+    };
+    // Where only the network counts, each is worse than the one before.
+    let falling = !base.uses_lm && base.phrases.is_none();
+    for top in row.tops {
+        if !add(top.label, row.log_prob_of(top.value))? && falling {
+            return Ok(());
+        }
+    }
+    let Some(phrases) = &base.phrases else { return Ok(()) };
+    for label in phrases.wanted(hyp.bias) {
+        if row.tops.iter().all(|top| top.label != label) {
+            add(label, row.log_prob(label))?;
+        }
+    }
+    Ok(())
+}
+
+/// The extension by one label; `None` if it is forbidden.
+fn candidate(base: &Base, hyp: &Hyp, from: u32, log_prob: f32, frame: u64, label: i32) -> Result<Option<Candidate>> {
     let lm = if base.uses_lm { lm_score(base, hyp.node, frame, label)? } else { 0.0 };
     if log_prob == f32::NEG_INFINITY || lm == f32::NEG_INFINITY {
         return Ok(None);

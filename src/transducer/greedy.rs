@@ -4,7 +4,8 @@
 
 use super::base::{Base, Hyp, Scores, Search};
 use super::extend::Candidate;
-use crate::error::{Error, Result, try_reserve};
+use super::row_scan::Wanted;
+use crate::error::{Error, Result};
 use crate::search::Phrases;
 
 pub(super) struct Greedy {
@@ -39,16 +40,14 @@ impl Search for Greedy {
         if self.frame >= base.num_frames() {
             return Ok(false);
         }
-        base.ask(self.frame, self.hyp[0].node, false)?;
+        base.ask(self.frame, self.hyp[0].node, Wanted::AboveBlank)?;
         Ok(true)
     }
 
     fn take(&mut self, base: &mut Base, scores: &Scores<'_>) -> Result<()> {
         let row = scores.row(0);
-        try_reserve(&mut base.tops, 2, "best labels")?;
-        row.best(1, base.shape.blank, &mut base.tops);
         let blank = row.log_prob(base.shape.blank);
-        let label = base.tops.first().map(|top| (top.label, row.log_prob(top.label)));
+        let label = row.tops.first().map(|top| (top.label, row.log_prob_of(top.value)));
         match label {
             Some((label, log_prob)) if log_prob > blank => self.emit(base, label, log_prob)?,
             None if blank == f32::NEG_INFINITY => return Err(Error::NoTokens { frame: self.frame }),

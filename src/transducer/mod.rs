@@ -22,6 +22,7 @@ mod hypotheses;
 mod model;
 mod networks;
 mod nsc;
+mod row_scan;
 mod score_row;
 mod stream;
 mod traces;

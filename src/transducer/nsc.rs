@@ -10,7 +10,7 @@
 //! more than once: both as in ESPnet, and in the reference lists.
 
 use super::base::{Base, Hyp, Scores, Search, sort_by_score};
-use super::extend::{Candidate, extend, keep_best};
+use super::extend::{Candidates, extend};
 use super::histories::NONE;
 use super::score_row::log_add;
 use super::traces::Emission;
@@ -26,7 +26,7 @@ pub(super) struct Nsc {
     closed: Vec<Hyp>,
     /// Open in earlier rounds of this frame.
     spent: Vec<Hyp>,
-    candidates: Vec<Candidate>,
+    candidates: Candidates,
     /// For each ask the first open hypothesis that stands there, or [`NONE`].
     first_at: Vec<u32>,
     /// For each open hypothesis the next one that stands at the same place, or [`NONE`].
@@ -47,7 +47,7 @@ impl Nsc {
             next: Vec::new(),
             closed: Vec::new(),
             spent: Vec::new(),
-            candidates: Vec::new(),
+            candidates: Candidates::default(),
             first_at: Vec::new(),
             next_at: Vec::new(),
             way: Vec::new(),
@@ -92,7 +92,7 @@ impl Nsc {
         try_reserve(&mut self.first_at, 1, "pairs to be scored")?;
         base.histories.mark(node, self.first_at.len() as u32);
         self.first_at.push(first);
-        base.ask(self.frame, node, extends)
+        base.ask(self.frame, node, base.labels(extends))
     }
 
     /// Asks for what lies between open hypotheses and their prefixes.
@@ -174,7 +174,7 @@ impl Nsc {
 
     /// Closes and extends all open hypotheses; the extensions are the next open ones.
     fn expand(&mut self, base: &mut Base, scores: &Scores<'_>) -> Result<()> {
-        self.candidates.clear();
+        self.candidates.begin(base.beam, f64::NEG_INFINITY);
         try_reserve(&mut self.closed, self.open.len(), "hypotheses")?;
         for at in 0..self.open.len() {
             let hyp = self.open[at];
@@ -184,17 +184,16 @@ impl Nsc {
             if blank > f32::NEG_INFINITY {
                 self.closed.push(base.again(&hyp, blank));
             }
-            extend(base, &hyp, at as u32, &row, self.frame, &mut self.candidates)?;
+            let first_at = &self.first_at;
+            let is_new = |base: &Base, label| {
+                let ask = base.histories.find(hyp.node, label).and_then(|node| base.histories.marked(node));
+                ask.is_none_or(|ask| first_at[ask as usize] == NONE)
+            };
+            extend(base, &hyp, at as u32, &row, self.frame, &mut self.candidates, is_new)?;
         }
-        let (open, first_at, histories) = (&self.open, &self.first_at, &base.histories);
-        self.candidates.retain(|candidate| {
-            let node = histories.find(open[candidate.from as usize].node, candidate.label);
-            let ask = node.and_then(|node| histories.marked(node));
-            ask.is_none_or(|ask| first_at[ask as usize] == NONE)
-        });
-        keep_best(&mut self.candidates, base.beam);
-        try_reserve(&mut self.next, self.candidates.len(), "hypotheses")?;
-        for candidate in &self.candidates {
+        let best = self.candidates.best();
+        try_reserve(&mut self.next, best.len(), "hypotheses")?;
+        for candidate in best {
             self.next.push(base.extended(&self.open[candidate.from as usize], candidate, self.frame)?);
         }
         try_reserve(&mut self.spent, self.open.len(), "hypotheses")?;

@@ -4,16 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::alsd::Alsd;
-use super::base::{Base, Scores, Search};
+use super::base::{Base, Found, Scores, Search};
 use super::batch::{self, Buffers};
 use super::config::{SearchKind, TransducerConfig};
 use super::default::Default as DefaultSearch;
 use super::greedy::Greedy;
 use super::hypotheses::{self, Hypotheses, Hypothesis};
-use super::model::Shape;
 use super::networks::Transducer;
 use super::nsc::Nsc;
-use super::score_row::Norm;
 use super::tsd::Tsd;
 use crate::error::{Error, Result, try_reserve};
 use crate::search::Rows;
@@ -41,13 +39,14 @@ pub struct Stream {
     finished: bool,
     cancelled: Arc<AtomicBool>,
     buffers: Buffers,
-    norms: Vec<Norm>,
+    found: Found,
 }
 
 impl Stream {
     pub(super) fn new(transducer: Arc<Transducer>, config: &TransducerConfig) -> Result<Stream> {
         config.check()?;
         let base = Base::new(*transducer.shape(), *config, transducer.phrases())?;
+        let found = Found::new(&base.shape)?;
         let search: Box<dyn Search> = match config.search {
             SearchKind::Greedy => Box::new(Greedy::new(&base)),
             SearchKind::Default => Box::new(DefaultSearch::new(&base)?),
@@ -63,7 +62,7 @@ impl Stream {
             finished: false,
             cancelled: Arc::default(),
             buffers: Buffers::default(),
-            norms: Vec::new(),
+            found,
         })
     }
 
@@ -195,22 +194,12 @@ impl Stream {
 
     /// Goes on with the rows of scores for what it planned.
     pub(super) fn take(&mut self, rows: &[f32]) {
-        let mut norms = std::mem::take(&mut self.norms);
-        let outcome = self.go_on(rows, &mut norms);
-        self.norms = norms;
-        if let Err(error) = outcome {
+        let Stream { base, search, found, .. } = self;
+        let outcome = found.fill(&base.shape, &base.asks, rows);
+        let scores = Scores { rows, vocab_size: base.shape.vocab_size, found };
+        if let Err(error) = outcome.and_then(|()| search.take(base, &scores)) {
             self.fail(error);
         }
-    }
-
-    fn go_on(&mut self, rows: &[f32], norms: &mut Vec<Norm>) -> Result<()> {
-        let Shape { vocab_size, scores, .. } = *self.transducer.shape();
-        norms.clear();
-        try_reserve(norms, self.base.asks.len(), "scores")?;
-        for (ask, row) in self.base.asks.iter().zip(rows.chunks_exact(vocab_size)) {
-            norms.push(Norm::of(row, scores, ask.frame)?);
-        }
-        self.search.take(&mut self.base, &Scores { rows, vocab_size, norms })
     }
 
     /// Whether it has not failed.
@@ -327,7 +316,7 @@ pub(super) fn copy(error: &Error) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::{Model, Part, ScoreKind};
+    use super::super::model::{Model, Part, ScoreKind, Shape};
     use super::*;
 
     /// About one label in three frames; the output is the number of labels, the row that of the frame.

@@ -3,7 +3,7 @@
 //! labels are merged, and opens the best extensions for the next.
 
 use super::base::{Base, Hyp, Scores, Search, sort_by_score};
-use super::extend::{Candidate, extend, keep_best};
+use super::extend::{Candidates, extend};
 use crate::error::{Error, Result, try_reserve};
 
 pub(super) struct Tsd {
@@ -15,7 +15,7 @@ pub(super) struct Tsd {
     open: Vec<Hyp>,
     /// Open in the next round.
     next: Vec<Hyp>,
-    candidates: Vec<Candidate>,
+    candidates: Candidates,
     frame: u64,
     round: u32,
 }
@@ -78,25 +78,25 @@ impl Search for Tsd {
         }
         let extends = self.round + 1 < base.config.max_sym_exp;
         for at in 0..self.open.len() {
-            base.ask(self.frame, self.open[at].node, extends)?;
+            base.ask(self.frame, self.open[at].node, base.labels(extends))?;
         }
         Ok(true)
     }
 
     fn take(&mut self, base: &mut Base, scores: &Scores<'_>) -> Result<()> {
         let extends = self.round + 1 < base.config.max_sym_exp;
-        self.candidates.clear();
+        self.candidates.begin(base.beam, f64::NEG_INFINITY);
         for at in 0..self.open.len() {
             let hyp = self.open[at];
             let row = scores.row(at);
             self.close(base, &hyp, row.log_prob(base.shape.blank))?;
             if extends {
-                extend(base, &hyp, at as u32, &row, self.frame, &mut self.candidates)?;
+                extend(base, &hyp, at as u32, &row, self.frame, &mut self.candidates, |_, _| true)?;
             }
         }
-        keep_best(&mut self.candidates, base.beam);
-        try_reserve(&mut self.next, self.candidates.len(), "hypotheses")?;
-        for candidate in &self.candidates {
+        let best = self.candidates.best();
+        try_reserve(&mut self.next, best.len(), "hypotheses")?;
+        for candidate in best {
             self.next.push(base.extended(&self.open[candidate.from as usize], candidate, self.frame)?);
         }
         base.drop_all(&mut self.open);
