@@ -311,8 +311,8 @@ fn bests_of_group<V: Vector, const N: usize>(group: &[Block], all: &mut [V; N], 
 #[inline(always)]
 fn stored<V: Vector, const N: usize>(vectors: [V; N]) -> Block {
     let mut block = NOTHING;
-    for at in 0..N {
-        vectors[at].store(&mut block, at);
+    for (at, vector) in vectors.into_iter().enumerate() {
+        vector.store(&mut block, at);
     }
     block
 }
@@ -371,8 +371,8 @@ fn sum_of_exps<V: Vector, const N: usize>(blocks: &[Block], last: &Block, max: f
 
 #[inline(always)]
 fn add_exps<V: Vector, const N: usize>(block: &Block, max: f32, sums: &mut [V; N]) {
-    for at in 0..N {
-        sums[at] = sums[at].add(exp(V::load(block, at).sub(V::splat(max))));
+    for (at, sum) in sums.iter_mut().enumerate() {
+        *sum = sum.add(exp(V::load(block, at).sub(V::splat(max))));
     }
 }
 
@@ -405,7 +405,7 @@ const ROOTS: [u32; 16] = {
         1.241_857_8,
         1.296_839_6,
         1.354_255_6,
-        1.414_213_5,
+        std::f32::consts::SQRT_2,
         1.476_826_2,
         1.542_210_8,
         1.610_490_3,
@@ -619,11 +619,12 @@ mod tests {
         let mut variants: Vec<(&'static str, Scan)> = vec![("plain", RowScan::scan_by::<f32, LANES>)];
         #[cfg(target_arch = "x86_64")]
         {
-            // SAFETY of both: only where the processor has it.
             if x86::has_avx2() {
+                // SAFETY: the processor has it, as was just asked.
                 variants.push(("avx2", |scan, row, wanted, tops| unsafe { x86::scan_avx2(scan, row, wanted, tops) }));
             }
             if x86::has_avx512() {
+                // SAFETY: as above.
                 variants
                     .push(("avx512", |scan, row, wanted, tops| unsafe { x86::scan_avx512(scan, row, wanted, tops) }));
             }
