@@ -259,14 +259,15 @@ impl Histories {
         if at.holds > 0 {
             return;
         }
-        if std::mem::take(&mut at.waits) {
-            let parent = at.parent;
-            self.let_go(parent);
-        }
-        if self.nodes[node as usize].said.iter().all(|said| said.row == NONE) {
+        let above = std::mem::take(&mut at.waits).then_some(at.parent);
+        // Before its parent: what rests there makes others go, with them all that is bare, and so maybe this node.
+        if at.said.iter().all(|said| said.row == NONE) {
             self.remove_if_bare(node);
         } else {
             self.rest(node);
+        }
+        if let Some(parent) = above {
+            self.let_go(parent);
         }
     }
 
@@ -493,5 +494,36 @@ impl Histories {
         while let Some((part, state)) = self.released.pop() {
             release(part, state);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_goes_with_its_child_is_free_once() {
+        let mut histories = Histories::new(0, 1, None, 1).unwrap();
+        let said = |histories: &mut Histories, node| {
+            histories.reserve(Part::Predictor, 1).unwrap();
+            histories.answer(Part::Predictor, node, 7, &[0.5]);
+        };
+        let root = histories.root();
+        said(&mut histories, root);
+        let mut way = vec![root];
+        for label in 1..4 {
+            let node = histories.child(way[label as usize - 1], label).unwrap();
+            said(&mut histories, node);
+            way.push(node);
+        }
+        let [_, one, two, three] = way[..] else { panic!("{way:?}") };
+        histories.let_go(two);
+        histories.let_go(three); // and the prediction of `two`, which rested longer, is forgotten
+        assert_eq!(histories.child(one, 2).unwrap(), two);
+        histories.let_go(one); // `two` waits for it
+        histories.let_go(two); // `one` rests, `three` is forgotten, and nothing is left of `two`
+        assert_eq!(histories.len(), 2);
+        let made: Vec<u32> = (4..8).map(|label| histories.child(root, label).unwrap()).collect();
+        assert!(made.iter().enumerate().all(|(at, node)| !made[..at].contains(node)), "{made:?}");
     }
 }
