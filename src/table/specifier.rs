@@ -152,7 +152,7 @@ pub fn parse_range(range: &str, rows: usize, cols: usize) -> Result<(std::ops::R
         }
         let (first, last) = part.split_once(':')?;
         let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-        (first <= last && last < size).then_some(first..last + 1)
+        (first <= last && last < size).then(|| first..last + 1)
     };
     let (row_part, col_part) = range.split_once(',').unwrap_or((range, ":"));
     match (axis(row_part, rows), axis(col_part, cols)) {
@@ -210,7 +210,20 @@ mod tests {
         assert_eq!(parse_range("0:9", 10, 4).unwrap(), (0..10, 0..4));
         assert_eq!(parse_range("3:3,1:2", 10, 4).unwrap(), (3..4, 1..3));
         assert_eq!(parse_range(":,1:2", 10, 4).unwrap(), (0..10, 1..3));
-        for bad in ["", ",", "0:10", "2:1", "0", "0:1,", "0:1,0:4", "0:1,0:1,0:1", "a:b", "-1:2", "0:1:2"] {
+        for bad in [
+            "",
+            ",",
+            "0:10",
+            "2:1",
+            "0",
+            "0:1,",
+            "0:1,0:4",
+            "0:1,0:1,0:1",
+            "a:b",
+            "-1:2",
+            "0:1:2",
+            "0:18446744073709551615",
+        ] {
             assert!(parse_range(bad, 10, 4).is_err(), "{bad}");
         }
     }
