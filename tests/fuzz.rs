@@ -7,6 +7,7 @@
 
 #[path = "../fuzz/bodies/mod.rs"]
 mod bodies;
+mod common;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -41,16 +42,23 @@ targets! {
     api_script: 1_000,
     arpa: 30_000,
     chain_files: 20_000,
+    chain_script: 500,
+    command_options: 2_000,
     config_bytes: 300,
     egs_read: 30_000,
+    egs_script: 2_000,
+    gpu_script: 40,
     graph_cache: 300,
     graph_read: 30_000,
     lattice_read: 50_000,
     table_archive: 20_000,
+    table_lookup: 300,
     table_matrix: 20_000,
+    table_names: 50_000,
     table_symbols: 50_000,
     table_transitions: 20_000,
     transducer_json: 300,
+    transducer_script: 2_000,
 }
 
 fn root() -> &'static Path {
@@ -79,6 +87,9 @@ struct Target {
 
 impl Target {
     fn run(&self, inputs: u64) {
+        if self.name == "gpu_script" {
+            common::soft::load(&common::with_kernels(""));
+        }
         if let Some(path) = std::env::var_os("KOSHI_FUZZ_INPUT") {
             (self.body)(&fs::read(path).unwrap());
             return;

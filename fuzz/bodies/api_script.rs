@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use koshi::ffi::*;
 
-use super::face::{self, DIM, GOOD_ROWS, call, free, free_made, make};
+use super::face::{self, Alone, Bytes, DIM, GOOD_ROWS, call, free, free_made, make};
 
 /// More calls tell nothing new.
 const MOST_CALLS: usize = 150;
@@ -30,20 +30,6 @@ const BUSY: koshi_status = koshi_status_code::KOSHI_E_BUSY as koshi_status;
 
 /// Sets of phrases.
 const PHRASES: [(&[i32], f32); 3] = [(&[1], 1.0), (&[3, 2], -0.5), (&[4, 4, 1], 2.0)];
-
-struct Bytes<'a>(&'a [u8]);
-
-impl Bytes<'_> {
-    fn next(&mut self) -> u8 {
-        let Some((&first, rest)) = self.0.split_first() else { return 0 };
-        self.0 = rest;
-        first
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        usize::from(self.next()) % bound
-    }
-}
 
 /// What is known of a channel.
 #[derive(Clone, Default)]
@@ -157,7 +143,7 @@ impl Behind {
 }
 
 /// All that can be asked of a channel.
-fn look(channel: *mut koshi_channel) {
+pub fn look(channel: *mut koshi_channel) {
     let (mut stable, mut beam, mut first) = (0, 0.0, 0);
     let mut stats = MaybeUninit::<koshi_search_stats>::zeroed();
     let mut end = MaybeUninit::<koshi_endpoint>::zeroed();
@@ -260,6 +246,7 @@ unsafe extern "C" fn told_why(
 }
 
 pub fn run(bytes: &[u8]) -> bool {
+    let alone = Alone::new();
     let mut script = Script::new(&mut Bytes(bytes));
     let mut bytes = Bytes(bytes.get(4..).unwrap_or_default());
     for _ in 0..MOST_CALLS {
@@ -269,6 +256,7 @@ pub fn run(bytes: &[u8]) -> bool {
         script.step(&mut bytes);
     }
     script.end();
+    alone.end();
     true
 }
 
@@ -363,12 +351,7 @@ impl Script {
 
     /// Any handle: stale, of another type, wild, none.
     fn wrong(&self, bytes: &mut Bytes) -> usize {
-        let handles = self.world.handles();
-        match bytes.next() {
-            byte @ 0..16 => [0, 1, 8, usize::MAX, 1 << 63, 0x7fff_0000_0000, 1 << 56, 7 << 56][usize::from(byte % 8)],
-            byte @ 16..64 => handles[usize::from(byte) % handles.len()] ^ (1 << (bytes.next() % 64)),
-            byte => handles[usize::from(byte) % handles.len()],
-        }
+        face::wrong(&self.world.handles(), bytes)
     }
 
     /// What other threads and wrong handles may reach is not known any more.
@@ -767,14 +750,14 @@ impl Script {
 }
 
 /// A few rows, seldom a bad one.
-fn some_rows(bytes: &mut Bytes) -> Vec<usize> {
+pub fn some_rows(bytes: &mut Bytes) -> Vec<usize> {
     let row =
         |byte: u8| if byte >= 252 { GOOD_ROWS + usize::from(byte - 252) % 3 } else { usize::from(byte) % GOOD_ROWS };
     (0..bytes.below(9)).map(|_| row(bytes.next())).collect()
 }
 
 /// Set `chosen` of the phrases; 0 is none.
-fn phrases(chosen: usize) -> Vec<koshi_phrase> {
+pub fn phrases(chosen: usize) -> Vec<koshi_phrase> {
     let given = PHRASES.iter().take(chosen);
     given
         .map(|(labels, bonus)| koshi_phrase { labels: labels.as_ptr(), len: labels.len(), bonus: *bonus, reserved: 0 })
@@ -782,7 +765,7 @@ fn phrases(chosen: usize) -> Vec<koshi_phrase> {
 }
 
 /// Lattice and best path, to the bit.
-unsafe fn results(channel: *mut koshi_channel) -> (Vec<u8>, Vec<i32>, [u64; 3]) {
+pub unsafe fn results(channel: *mut koshi_channel) -> (Vec<u8>, Vec<i32>, [u64; 3]) {
     // SAFETY: a live channel; arrays live as long as their owners.
     unsafe {
         let lattice = make(|out, err| koshi_channel_lattice(channel, 1, out, err)).expect("a lattice");

@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 
 use koshi::ffi::*;
 
-use super::face::{DIM, call, free, free_made, graph, make, row};
+use super::face::{Alone, DIM, call, free, free_made, graph, make, row};
 
 /// What a program could have in memory: larger than any struct, so that a size that is told too large reads from it.
 #[repr(C, align(8))]
@@ -33,6 +33,13 @@ fn filled<T: Copy>(
 }
 
 pub fn run(bytes: &[u8]) -> bool {
+    let alone = Alone::new();
+    let taken = decode(bytes);
+    alone.end();
+    taken
+}
+
+fn decode(bytes: &[u8]) -> bool {
     // SAFETY: live handles; structs of the sizes that they tell lie in a room that is larger; places for results.
     unsafe {
         let mut room = filled(bytes, koshi_decoder_config_init);

@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use koshi::ffi::*;
 use koshi::graph::{GraphArc, VecSource};
@@ -23,6 +23,13 @@ const DOCUMENTED: [koshi_status; 23] = [
 /// The answer of a call. One with an error object has it exactly on failure, and of the same status.
 #[track_caller]
 pub fn status(function: impl FnOnce(*mut *mut koshi_error) -> koshi_status) -> koshi_status {
+    answer(function).0
+}
+
+/// The same, and why it failed.
+#[track_caller]
+fn answer(function: impl FnOnce(*mut *mut koshi_error) -> koshi_status) -> (koshi_status, String) {
+    let mut message = String::new();
     let mut err: *mut koshi_error = ptr::null_mut();
     let status = function(&mut err);
     assert!(DOCUMENTED.contains(&status), "status {status}");
@@ -31,28 +38,119 @@ pub fn status(function: impl FnOnce(*mut *mut koshi_error) -> koshi_status) -> k
         // SAFETY: the object of a failed call; its text lives until it is freed.
         unsafe {
             assert_eq!(koshi_error_status(err), status);
-            assert!(!CStr::from_ptr(koshi_error_message(err)).to_str().expect("UTF-8").is_empty());
+            message = CStr::from_ptr(koshi_error_message(err)).to_str().expect("UTF-8").to_string();
+            assert!(!message.is_empty());
+            if std::env::var_os("KOSHI_FUZZ_INPUT").is_some() {
+                eprintln!("{}: {message}", std::panic::Location::caller());
+            }
             assert_eq!(koshi_error_free(err), 0);
         }
     }
-    status
+    (status, message)
 }
 
 /// The same, of a call that may be asked anything but is no fault of the library.
 #[track_caller]
 pub fn call(function: impl FnOnce(*mut *mut koshi_error) -> koshi_status) -> koshi_status {
-    let status = status(function);
-    assert_ne!(status, koshi_status_code::KOSHI_E_INTERNAL as koshi_status);
+    let (status, message) = answer(function);
+    assert!(status != koshi_status_code::KOSHI_E_INTERNAL as koshi_status, "{message}");
     status
 }
 
-/// A call that makes something: there exactly if it says so.
+/// A call that makes something: written exactly if it says so.
 #[track_caller]
 pub fn make<T>(function: impl FnOnce(*mut *mut T, *mut *mut koshi_error) -> koshi_status) -> Option<*mut T> {
-    let mut made: *mut T = ptr::null_mut();
+    let mark = ptr::without_provenance_mut(8);
+    let mut made: *mut T = mark;
     let status = call(|err| function(&mut made, err));
-    assert_eq!(made.is_null(), status < 0, "status {status}");
-    (!made.is_null()).then_some(made)
+    assert_eq!(made == mark, status < 0, "status {status}");
+    assert!(!made.is_null(), "status {status}");
+    (status >= 0).then_some(made)
+}
+
+/// A call that fills a struct of `size` bytes or less: exactly if it says so. Nothing behind it is touched.
+#[track_caller]
+pub fn fill<T: Copy>(
+    size: usize,
+    function: impl FnOnce(*mut T, usize, *mut *mut koshi_error) -> koshi_status,
+) -> Option<T> {
+    const MARK: u8 = 0xa5;
+    let mut places = [MaybeUninit::<T>::uninit(); 2];
+    let bytes = places.as_mut_ptr().cast::<u8>();
+    assert!(size <= 2 * size_of::<T>());
+    // SAFETY: the array's own bytes, all of which are set before they are read.
+    unsafe {
+        bytes.write_bytes(MARK, 2 * size_of::<T>());
+        let status = call(|err| function(places.as_mut_ptr().cast(), size, err));
+        let bytes = std::slice::from_raw_parts(bytes, 2 * size_of::<T>());
+        let touched = bytes.iter().rposition(|byte| *byte != MARK).map_or(0, |last| last + 1);
+        assert!(touched <= if status < 0 { 0 } else { size }, "status {status}: {touched} bytes of {size} are touched");
+        (status >= 0 && size >= size_of::<T>()).then(|| places[0].assume_init())
+    }
+}
+
+/// The only one who makes handles, and those that there were before: in the end there are no others.
+pub struct Alone {
+    _alone: MutexGuard<'static, ()>,
+    before: Vec<(&'static str, usize)>,
+}
+
+impl Alone {
+    pub fn new() -> Alone {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        graph();
+        Alone { _alone: alone, before: live_handles() }
+    }
+
+    #[track_caller]
+    pub fn end(self) {
+        let mut left = live_handles();
+        left.retain(|handle| !self.before.contains(handle));
+        assert!(left.is_empty(), "handles are left: {left:x?}");
+    }
+}
+
+/// Whether a handle is one of this type.
+pub fn is_live(name: &'static str, handle: usize) -> bool {
+    live_handles().contains(&(name, handle))
+}
+
+/// The bytes of a script, 0 past their end.
+pub struct Bytes<'a>(pub &'a [u8]);
+
+impl Bytes<'_> {
+    pub fn next(&mut self) -> u8 {
+        let Some((&first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        first
+    }
+
+    pub fn below(&mut self, bound: usize) -> usize {
+        usize::from(self.next()) % bound
+    }
+
+    pub fn next_bit(&mut self) -> bool {
+        self.next() & 1 == 1
+    }
+
+    /// Mostly the first, which is the right one.
+    pub fn mostly<T: Copy>(&mut self, right: T, wrong: &[T]) -> T {
+        match self.next() {
+            0..224 => right,
+            byte => wrong[usize::from(byte) % wrong.len()],
+        }
+    }
+}
+
+/// Any handle: one of `handles`, one of its bits changed, wild, none.
+pub fn wrong(handles: &[usize], bytes: &mut Bytes) -> usize {
+    const WILD: [usize; 8] = [0, 1, 8, usize::MAX, 1 << 63, 0x7fff_0000_0000, 1 << 56, 7 << 56];
+    match bytes.next() {
+        byte if byte < 16 || handles.is_empty() => WILD[usize::from(byte % 8)],
+        byte @ 0..64 => handles[usize::from(byte) % handles.len()] ^ (1 << (bytes.next() % 64)),
+        byte => handles[usize::from(byte) % handles.len()],
+    }
 }
 
 /// Frees what lives.

@@ -5,14 +5,16 @@
 
 use std::cell::Cell;
 use std::ffi::CString;
+use std::mem::MaybeUninit;
 use std::path::Path;
+use std::ptr;
 use std::sync::OnceLock;
 
 use koshi::ffi::*;
 use koshi::graph::{Columns, Graph};
 use twox_hash::XxHash3_64;
 
-use super::face::{DIM, config, free, free_made, row, status, tangle};
+use super::face::{Alone, DIM, config, free, free_made, row, status, tangle};
 
 /// Bytes of the head, and where its checksum stands in it.
 const HEAD: usize = 296;
@@ -59,27 +61,45 @@ pub fn run(bytes: &[u8]) -> bool {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("graph");
     std::fs::write(&path, &file).expect("a file");
-    search(&path)
+    let alone = Alone::new();
+    let read = search(&path);
+    alone.end();
+    read
 }
 
 /// What a call makes. A look-up out of bounds before the check has ended is answered by KOSHI_E_INTERNAL.
 fn made<T>(function: impl FnOnce(*mut *mut T, *mut *mut koshi_error) -> koshi_status) -> Option<*mut T> {
-    let mut made: *mut T = std::ptr::null_mut();
+    let mut made: *mut T = ptr::null_mut();
     let status = status(|err| function(&mut made, err));
     assert_eq!(made.is_null(), status < 0);
     (!made.is_null()).then_some(made)
+}
+
+/// End points by words, which are looked up behind each frame, and never come.
+unsafe fn rules(decoder: *mut koshi_decoder) {
+    let mut config = MaybeUninit::<koshi_endpoint_config>::zeroed();
+    let size = size_of::<koshi_endpoint_config>();
+    // SAFETY: room for the struct, a list with its length.
+    unsafe {
+        status(|err| koshi_endpoint_config_init(config.as_mut_ptr(), size, err));
+        let mut config = config.assume_init();
+        config.silence = koshi_silence::KOSHI_SILENCE_OLABELS as i32;
+        let silence = [2];
+        status(|err| koshi_decoder_set_endpoint_rules(decoder, &config, silence.as_ptr(), 1, err));
+    }
 }
 
 fn search(path: &Path) -> bool {
     let path = CString::new(path.to_str().expect("a name")).expect("a name");
     // SAFETY: live handles, arrays with their lengths, places for results.
     unsafe {
-        let Some(graph) = made(|out, err| koshi_graph_read(path.as_ptr(), std::ptr::null(), out, err)) else {
+        let Some(graph) = made(|out, err| koshi_graph_read(path.as_ptr(), ptr::null(), out, err)) else {
             return false;
         };
         let config = config();
         if let Some(decoder) = made(|out, err| koshi_decoder_new(graph, &config, out, err)) {
             let channel = made(|out, err| koshi_channel_new(decoder, out, err)).expect("a channel");
+            rules(decoder);
             let all: Vec<f32> = (0..6).flat_map(row).collect();
             let internal = Cell::new(false);
             let status = |function: &mut dyn FnMut(*mut *mut koshi_error) -> koshi_status| {
@@ -89,6 +109,18 @@ fn search(path: &Path) -> bool {
             };
             let mut good = status(&mut |err| koshi_channel_begin(channel, err)) == 0;
             good &= status(&mut |err| koshi_channel_push(channel, all.as_ptr(), 6, DIM, DIM, err)) == 0;
+            // Partial results follow links whose arcs nobody may have checked yet.
+            let (mut stable, mut end) = (0, MaybeUninit::<koshi_endpoint>::zeroed());
+            for from in [0, 1, usize::MAX] {
+                let mut words = ptr::null_mut();
+                status(&mut |err| koshi_channel_partial_words(channel, from, &mut words, &mut stable, err));
+                free(koshi_path_free, words);
+            }
+            free_made(koshi_path_free, made(|out, err| koshi_channel_partial(channel, out, &mut stable, err)));
+            let size = size_of::<koshi_endpoint>();
+            status(&mut |err| koshi_channel_endpoint(channel, end.as_mut_ptr(), size, err));
+            free_made(koshi_path_free, made(|out, err| koshi_channel_best_path(channel, 1, out, err)));
+            koshi_channel_final_relative_cost(channel);
             good &= status(&mut |err| koshi_channel_finish(channel, err)) == 0;
             let lattice = made(|out, err| koshi_channel_lattice(channel, 0, out, err));
             let path = made(|out, err| koshi_channel_best_path(channel, 0, out, err));

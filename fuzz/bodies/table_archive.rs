@@ -1,5 +1,8 @@
 //! Bytes taken for an archive of each type: an error, or entries that are found again by their keys.
 
+use koshi::chain::SupervisionHolder;
+use koshi::egs::{DiscriminativeNnetExampleHolder, NnetExampleHolder};
+use koshi::lattice::{CompactLatticeHolder, LatticeHolder, RawLatticeHolder, StoredLatticeHolder};
 use koshi::table::{
     BasicHolder, BasicVectorVectorHolder, Holder, Input, Int32VectorHolder, MatrixHolder, Output, SequentialReader,
     TokenHolder, TokenVectorHolder,
@@ -31,6 +34,13 @@ pub fn run(bytes: &[u8]) -> bool {
         check::<BasicVectorVectorHolder<i32>>(bytes),
         check::<TokenHolder>(bytes),
         check::<TokenVectorHolder>(bytes),
+        check::<LatticeHolder>(bytes),
+        check::<RawLatticeHolder>(bytes),
+        check::<CompactLatticeHolder>(bytes),
+        check::<StoredLatticeHolder>(bytes),
+        check::<SupervisionHolder>(bytes),
+        check::<NnetExampleHolder>(bytes),
+        check::<DiscriminativeNnetExampleHolder>(bytes),
     ];
     taken.contains(&true)
 }

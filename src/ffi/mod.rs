@@ -143,6 +143,8 @@ pub use self::path::*;
 pub use self::paths::*;
 pub use self::phrases::koshi_phrase;
 pub use self::reader::*;
+#[doc(hidden)]
+pub use self::registry::live_handles;
 pub use self::submit::*;
 pub use self::supervision::*;
 pub use self::symbols::*;

@@ -216,6 +216,13 @@ pub(super) fn free<T: Opaque>(handle: *const T, argument: &str) -> Result<Option
     }
 }
 
+/// All handles that are not freed, with the names of their types, in no order: for tests, which see by it what a call
+/// has left behind.
+#[doc(hidden)]
+pub fn live_handles() -> Vec<(&'static str, usize)> {
+    LIVE.all()
+}
+
 /// What is wrong with a handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
@@ -302,6 +309,17 @@ impl Registry {
         free.first = start;
         free.slots = start + len;
         Ok(())
+    }
+
+    fn all(&self) -> Vec<(&'static str, usize)> {
+        let slots = self.free.lock().slots;
+        let handle = |index: u32| {
+            let entry = self.slot(index)?.0.read();
+            entry.object.as_ref()?;
+            let handle = Parts { kind: entry.kind, index, generation: entry.generation }.pack();
+            Some((Kind::named(entry.kind)?, handle))
+        };
+        (0..slots).filter_map(handle).collect()
     }
 
     /// The slot that `value` names, if its kind is the one wanted.
@@ -402,6 +420,18 @@ mod tests {
         let value = live.insert(Kind::Test, Arc::new(7u32)).unwrap();
         assert!(value >> 47 != 0 && value >> 47 != 0x1ffff);
         assert_eq!(number(live.get(Kind::Test, value).unwrap()), 7);
+    }
+
+    #[test]
+    fn live_handles_are_those_not_freed() {
+        let live = registry();
+        let values: Vec<usize> = (0..200).map(|_| live.insert(Kind::Test, Arc::new(7u32)).unwrap()).collect();
+        live.count(Kind::Test, values[70]).unwrap();
+        for value in [0, 70, 199].map(|at| values[at]) {
+            live.free(Kind::Test, value).unwrap();
+        }
+        let left = values.iter().copied().filter(|value| ![values[0], values[199]].contains(value));
+        assert_eq!(live.all(), left.map(|value| ("koshi_test", value)).collect::<Vec<_>>());
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub struct Options<'a> {
 
 /// The standard options that every command has.
 #[derive(Debug)]
-struct Standard {
+pub struct Standard {
     verbose: i32,
     print_args: bool,
     allow_commands: bool,
@@ -148,7 +148,8 @@ impl<'a> Options<'a> {
         }
     }
 
-    fn read_words(mut self, words: &[String], standard: &'a mut Standard) -> Result<Parsed, String> {
+    /// As [`Options::read`], of words that come from elsewhere, and nothing is printed.
+    pub fn read_words(mut self, words: &[String], standard: &'a mut Standard) -> Result<Parsed, String> {
         self.entries.sort_by_key(|entry| entry.name);
         let Standard { verbose, print_args, allow_commands } = standard;
         let doc = "Whether names of tables and files may be commands, as in \"ark:gunzip -c a.gz |\"";
@@ -241,8 +242,11 @@ impl<'a> Options<'a> {
     }
 }
 
-enum Parsed {
+/// What a command line asks for.
+pub enum Parsed {
+    /// This text.
     Help(String),
+    /// Work on these arguments; `help` is the text for one who gives none.
     Arguments { arguments: Vec<String>, help: String },
 }
 
