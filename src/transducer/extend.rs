@@ -168,3 +168,60 @@ fn lm_score(base: &Base, node: u32, frame: u64, label: i32) -> Result<f32> {
     }
     Err(Error::Scores { frame, column: label as usize, value }.context("language model"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::bias;
+    use super::super::config::TransducerConfig;
+    use super::super::model::{ScoreKind, Shape};
+    use super::super::score_row::{Norm, Top};
+    use super::*;
+    use crate::search::Phrase;
+
+    /// Labels and scores of what is kept of the labels 1, 3 and 2, each worse than the one before, above -1.5.
+    fn kept(phrase: &[i32], count: usize) -> (Vec<(i32, f64)>, f64) {
+        let scores = ScoreKind::LogProbs;
+        let shape = Shape { vocab_size: 5, blank: 0, encoder_dim: 1, output_dim: 1, scores, has_lm: false };
+        let phrases = (!phrase.is_empty())
+            .then(|| std::sync::Arc::new(bias::phrases(&[Phrase { labels: phrase, bonus: 10.0 }], 5, 0).unwrap()));
+        let base = Base::new(shape, TransducerConfig::default(), phrases).unwrap();
+        let values = [-9.0, -1.0, -5.0, -2.0, -7.0];
+        let tops = [1, 3, 2].map(|label| Top { label, value: values[label as usize] });
+        let row = ScoreRow { values: &values, norm: Norm::default(), tops: &tops };
+        let mut candidates = Candidates::default();
+        candidates.begin(count, -1.5);
+        extend(&base, &base.empty(), 0, &row, 0, &mut candidates, |_, _| true).unwrap();
+        let passed_over = candidates.passed_over;
+        (candidates.best().iter().map(|made| (made.label, made.score)).collect(), passed_over)
+    }
+
+    #[test]
+    fn what_is_below_the_least_is_passed_over() {
+        assert_eq!(kept(&[], 9), (vec![(1, -1.0)], -2.0));
+        assert_eq!(kept(&[2], 9), (vec![(2, 5.0), (1, -1.0)], -2.0), "a label may be better by its phrase");
+        assert_eq!(kept(&[4], 9), (vec![(4, 3.0), (1, -1.0)], -2.0), "or be none of the best");
+        assert_eq!(kept(&[2], 1), (vec![(2, 5.0)], -2.0));
+    }
+
+    #[test]
+    fn the_best_are_those_of_a_sorted_list() {
+        for count in [1, 2, 7, 40] {
+            let mut candidates = Candidates::default();
+            candidates.begin(count, f64::NEG_INFINITY);
+            let mut all = Vec::new();
+            for at in 0..100u32 {
+                let score = f64::from(at * 37 % 50);
+                let (log_prob, lm, bias, bias_state) = Default::default();
+                let label = (at * 13 % 7) as i32;
+                let made = Candidate { score, best: score, from: at, label, log_prob, lm, bias, bias_state };
+                all.push(made);
+                if candidates.wants(score) {
+                    candidates.push(made).unwrap();
+                }
+            }
+            all.sort_by(order);
+            let from = |list: &[Candidate]| list.iter().map(|made| made.from).collect::<Vec<_>>();
+            assert_eq!(from(candidates.best()), from(&all[..count]));
+        }
+    }
+}
