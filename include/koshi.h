@@ -2903,7 +2903,7 @@ koshi_status koshi_den_graph_free(koshi_den_graph *graph);
 //
 // KOSHI_E_SHAPE where output, graph, supervision and deriv_weights do not fit together; KOSHI_E_CONFIG;
 // KOSHI_E_UNSUPPORTED for device memory without the GPU; KOSHI_E_ARGUMENT; KOSHI_E_NO_MEMORY; and, on a GPU,
-// KOSHI_E_NO_DEVICE, KOSHI_E_DEVICE.
+// KOSHI_E_NO_DEVICE, KOSHI_E_DEVICE. A GPU that fails may have written to `deriv` and `xent_deriv` before.
 koshi_status koshi_chain_objf(const koshi_den_graph *graph,
                               const koshi_supervision *supervision,
                               const koshi_chain_config *config,

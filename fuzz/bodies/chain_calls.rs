@@ -125,7 +125,9 @@ impl Call {
 
     fn answer(self, status: koshi_status) -> Answer {
         assert!(self.numbers.iter().all(|number| if status < 0 { *number == MARK } else { number.is_finite() }));
-        let derivatives = self.places.map(|place| place.map(|place| place.written(status >= 0)));
+        // A GPU that fails may have copied a derivative before.
+        let may_be = status >= 0 || status == koshi_status_code::KOSHI_E_DEVICE as koshi_status;
+        let derivatives = self.places.map(|place| place.map(|place| place.written(may_be)));
         Answer { status, numbers: self.numbers.map(f64::to_bits), derivatives }
     }
 }

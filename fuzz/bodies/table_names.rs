@@ -9,7 +9,7 @@ pub fn run(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
     let read = Rspecifier::parse(text);
     if let Ok(found) = &read {
-        assert!(text.ends_with(&found.file) && !found.file.ends_with(char::is_whitespace), "{found:?}");
+        assert!(text.ends_with(&found.file) && !found.file.ends_with(|c: char| c.is_ascii_whitespace()), "{found:?}");
         // The same options on either side, and twice.
         let kind = if text[..text.len() - found.file.len()].contains("scp") { "scp" } else { "ark" };
         let word = |is_set: bool, word: &str| if is_set { format!("{word},") } else { String::new() };

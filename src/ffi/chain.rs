@@ -189,7 +189,7 @@ impl Matrices {
 ///
 /// KOSHI_E_SHAPE where output, graph, supervision and deriv_weights do not fit together; KOSHI_E_CONFIG;
 /// KOSHI_E_UNSUPPORTED for device memory without the GPU; KOSHI_E_ARGUMENT; KOSHI_E_NO_MEMORY; and, on a GPU,
-/// KOSHI_E_NO_DEVICE, KOSHI_E_DEVICE.
+/// KOSHI_E_NO_DEVICE, KOSHI_E_DEVICE. A GPU that fails may have written to `deriv` and `xent_deriv` before.
 #[unsafe(no_mangle)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe extern "C" fn koshi_chain_objf(
