@@ -246,12 +246,12 @@ impl Script {
         let lengths: Vec<u32> = (0..=rows).map(|_| bytes.below(frames + 1) as u32).collect();
         let too_long: Vec<u32> = lengths.iter().map(|length| length + bytes.below(2) as u32).collect();
         let lengths = [None, Some(&lengths[..]), Some(&too_long[..])][bytes.below(3)];
-        let flaw = match bytes.mostly(Flaw::None, &FLAWS) {
-            Flaw::Rows(1) if sequences == 1 => Flaw::None,
-            flaw => flaw,
-        };
-        let (mut config, wanted) = (config(bytes), bytes.next());
+        let (flaw, mut config) = (bytes.mostly(Flaw::None, &FLAWS), config(bytes));
+        let wanted = bytes.next();
         let told = bytes.mostly(sequences, &[0, rows + 1, usize::MAX, sequences + 1]);
+        // A row more may well be what so many sequences have.
+        let is_good = flaw == Flaw::Rows(1) && (rows + 1).checked_rem(told) == Some(0);
+        let flaw = if is_good { Flaw::None } else { flaw };
         let one = denominator(graph, &config, told, lengths, &output, flaw, wanted);
         let is_long =
             lengths.is_some_and(|lengths| told <= rows && lengths[..told].iter().any(|&l| l as usize * told > rows));
