@@ -3,6 +3,8 @@
 
 #[path = "common/chain/mod.rs"]
 mod chain;
+#[path = "support/changed_words.rs"]
+mod changed_words;
 mod common;
 
 use std::sync::{Arc, MutexGuard};
@@ -211,6 +213,43 @@ fn sanitizers_have_nothing_to_report() {
 #[test]
 fn the_race_detector_has_nothing_to_report() {
     soft::pass_alone("under_the_race_detector", &[]);
+}
+
+/// Words that change on their way to the host: what cannot be right is refused, and all that is let through is finite; with
+/// the CPU in place of what is refused it is never an error.
+#[test]
+fn changed_words() {
+    let (_alone, soft) = soft::alone("");
+    let mut random = Random(5);
+    let batch = Batch::new(&mut random, [12, 5, 2, 4], 4.0);
+    let insist = |call: &dyn Fn() -> chain::Outcome<Found>| match call() {
+        Ok(found) => (found, vec![]),
+        Err(fault) => (call().unwrap(), vec![fault]),
+    };
+    let objf = |backend| Rust::objf(&batch.den, &batch.said, &config(backend), &batch.scores, None);
+    let denominator = |backend| Rust::denominator(&batch.den, &config(backend), &batch.scores, 2, None);
+    let calls: [&dyn Fn(ChainBackend) -> chain::Outcome<Found>; 2] = [&objf, &denominator];
+    for (at, call) in calls.into_iter().enumerate() {
+        let rng = &mut common::graph::Rng(3 + at as u64);
+        let run = || insist(&|| call(ChainBackend::Cuda));
+        let counts =
+            changed_words::each_changed(soft, rng, 400, |fault| fault.status, run, |found, _| found.is_finite());
+        assert!(counts.refused > 0 && counts.other > 10, "{counts:?}");
+        println!("{counts:?}");
+    }
+    // Of copies as they come: scores of elements, outcomes, scales, derivatives. A sum of squares that is below 0, what
+    // is always 0, and a derivative that is not finite.
+    let expected = objf(ChainBackend::Cpu).unwrap();
+    let infinite = |found: Found| found.deriv[0].to_bits() ^ f32::INFINITY.to_bits();
+    let derivative = format!("flip=4:0:{}", infinite(objf(ChainBackend::Cuda).unwrap()));
+    for settings in ["flip=2:7:0x80000000", "flip=2:9:1", &derivative] {
+        soft.configure(settings);
+        let fault = objf(ChainBackend::Cuda).expect_err(settings);
+        assert!(fault.status == Status::KOSHI_E_DEVICE && fault.message.contains("cannot be right"), "{fault:?}");
+        soft.configure(settings);
+        agree(&objf(ChainBackend::Auto).unwrap(), &expected, settings);
+    }
+    soft.reset();
 }
 
 #[test]

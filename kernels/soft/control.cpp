@@ -47,6 +47,14 @@ bool set(const std::string &key, const std::string &value) {
         if (!number(value.substr(first + 1, second - first - 1), at) || !number(value.substr(second + 1), code))
             return false;
         settings.faults.push_back({value.substr(0, first), long(at), int(code)});
+    } else if (key == "flip") {  // n:word:mask
+        const size_t first = value.find(':'), second = value.find(':', first + 1);
+        uint64_t at, word, mask;
+        if (first == std::string::npos || second == std::string::npos) return false;
+        if (!number(value.substr(0, first), at) || !number(value.substr(first + 1, second - first - 1), word) ||
+            !number(value.substr(second + 1), mask))
+            return false;
+        settings.flips.push_back({long(at), word, uint32_t(mask)});
     } else if (!is_number) {
         return false;
     } else if (key == "lazy") {
@@ -92,6 +100,20 @@ int injected(const char *function) {
         if (is_call) report = std::string(function) + " failed as asked";
     }
     return code;
+}
+
+void flip(void *copied, size_t bytes) {
+    stats.copies_out++;
+    for (Flip &flip : settings.flips) {
+        if (flip.copies_left == 0 || --flip.copies_left > 0 || bytes < 4) continue;
+        auto *at = static_cast<unsigned char *>(copied) + flip.word % (bytes / 4) * 4;
+        uint32_t word;
+        memcpy(&word, at, 4);
+        report = "word " + std::to_string(flip.word % (bytes / 4)) + " of a copy of " + std::to_string(bytes) +
+                 " bytes, " + std::to_string(word) + ", was changed as asked";
+        word ^= flip.mask;
+        memcpy(at, &word, 4);
+    }
 }
 
 // Programs that cannot call `soft_configure` set the variable.

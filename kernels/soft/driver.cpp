@@ -72,12 +72,13 @@ int soft_configure(const char *text) {
     return configure(text) ? 0 : -1;
 }
 
-// Forgets failed kernels, injected faults and the report.
+// Forgets failed kernels, injected faults, changes of copies and the report.
 void soft_reset() {
     const std::lock_guard<std::mutex> hold(lock);
     drain_all();
     for (int device = 0; device < settings.devices; device++) context_of(device).sticky = 0;
     settings.faults.clear();
+    settings.flips.clear();
     report.clear();
 }
 
@@ -89,10 +90,10 @@ const char *soft_report() {
     return kept.c_str();
 }
 
-// launches, blocks, switches, work, span, calls, objects.
-void soft_stats(uint64_t out[7]) {
+// launches, blocks, switches, work, span, calls, objects, copies to the host.
+void soft_stats(uint64_t out[8]) {
     const std::lock_guard<std::mutex> hold(lock);
-    static_assert(sizeof stats == 7 * sizeof(uint64_t), "seven numbers");
+    static_assert(sizeof stats == 8 * sizeof(uint64_t), "eight numbers");
     memcpy(out, &stats, sizeof stats);
 }
 

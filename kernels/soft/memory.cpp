@@ -150,6 +150,7 @@ int copy(Stream &stream, void *to, const void *from, size_t bytes, bool to_devic
             return;
         }
         memmove(to, source, bytes);
+        if (from_device && !to_device) flip(to, bytes);
     });
     if (waits) drain(stream);
     return stream.context->sticky;

@@ -24,6 +24,13 @@ struct Fault {
     int code;
 };
 
+// The n-th copy to the host from now on, of which a word (counted round its end) is changed on the way.
+struct Flip {
+    long copies_left;
+    uint64_t word;
+    uint32_t mask;
+};
+
 struct Settings {
     Schedule schedule = Schedule::round_robin;
     uint64_t seed = 0;
@@ -37,6 +44,7 @@ struct Settings {
     std::string source;           // the text of binary images, which cannot be looked into
     bool refuse_binary = false;
     std::vector<Fault> faults;
+    std::vector<Flip> flips;
 };
 extern Settings settings;
 
@@ -44,6 +52,8 @@ extern Settings settings;
 bool configure(const char *text);
 // Code that the call shall fail with, or 0.
 int injected(const char *function);
+// Changes what was copied to the host, if that is asked for.
+void flip(void *copied, size_t bytes);
 
 // What the last failed kernel, copy or compilation did wrong.
 extern std::string report;
@@ -91,6 +101,8 @@ struct Stats {
     uint64_t calls;
     // Streams, events, modules and retained contexts that there are now.
     uint64_t objects;
+    // Copies to the host that have run.
+    uint64_t copies_out;
 };
 extern Stats stats;
 // Basic blocks run by each thread of the last launch, block after block.

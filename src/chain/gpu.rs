@@ -208,6 +208,16 @@ fn fill_lengths(places: &mut Vec<u32>, lengths: Option<&[u32]>, sequences: usize
     Ok(())
 }
 
+#[cold]
+fn cannot_be(what: &str) -> Error {
+    Error::Device(format!("what the GPU has handed over of the chain objective cannot be right: {what}"))
+}
+
+/// Probabilities may be anything: where they are out of range there is no objective. Squares are of scores that are finite.
+fn can_be(found: &cuda::ChainOutcome) -> bool {
+    found.squares >= 0.0 && found.squares.is_finite() && found.reserved == 0
+}
+
 /// Waits for the recursion, and leaves in `outcomes` what the CPU would.
 fn wait(
     call: &mut ChainCall,
@@ -217,6 +227,9 @@ fn wait(
 ) -> Result<Denominator> {
     let ((lengths, frames, backward), (found, scales)) = (batch, device);
     call.outcomes(found, scales)?;
+    if !found.iter().all(can_be) {
+        return Err(cannot_be("the outcome of a sequence"));
+    }
     resize(outcomes, Some(lengths.len()), Outcome::default())?;
     for (sequence, (place, found)) in outcomes.iter_mut().zip(&*found).enumerate() {
         let scales = &scales[sequence * frames..][..lengths[sequence] as usize];
@@ -276,11 +289,16 @@ pub(super) unsafe fn denominator(
         None => {}
         Some((weight, Target::Host(matrix))) => {
             call.occupancies(occupancies)?;
-            for (row, occupancies) in occupancies.chunks_exact(cols).enumerate() {
-                if row / num_sequences < counts(row % num_sequences) as usize {
-                    let places = matrix.row(row).iter_mut();
-                    places.zip(occupancies).for_each(|(place, occupancy)| *place += weight * occupancy);
-                }
+            let rows = || {
+                let rows = occupancies.chunks_exact(cols).enumerate();
+                rows.filter(|(row, _)| row / num_sequences < counts(row % num_sequences) as usize)
+            };
+            if rows().any(|(_, occupancies)| !occupancies.iter().all(|occupancy| occupancy.is_finite())) {
+                return Err(cannot_be("an occupancy"));
+            }
+            for (row, occupancies) in rows() {
+                let places = matrix.row(row).iter_mut();
+                places.zip(occupancies).for_each(|(place, occupancy)| *place += weight * occupancy);
             }
         }
         Some((weight, Target::Device(matrix))) => {

@@ -10,7 +10,7 @@ use super::chain_layout::{
 };
 use super::context::{Context, Entered, Event, Stream};
 use super::memory::DeviceMemory;
-use crate::error::{Result, try_reserve};
+use crate::error::{Error, Result, try_reserve};
 
 const WHAT: &str = "the chain objective";
 
@@ -142,10 +142,6 @@ pub struct ChainCall<'a> {
 impl ChainGraph {
     /// Begins a call: takes memory, and copies what the host has to the device. [`Error::NoMemory`],
     /// [`Error::Device`], [`Error::Limit`].
-    ///
-    /// [`Error::NoMemory`]: crate::Error::NoMemory
-    /// [`Error::Device`]: crate::Error::Device
-    /// [`Error::Limit`]: crate::Error::Limit
     ///
     /// # Safety
     /// A matrix in device memory is there, with as many rows and columns as the batch and graph have, until the call
@@ -378,19 +374,22 @@ impl ChainCall<'_> {
         self.room.stream.wait()
     }
 
-    /// Copies rows that are side by side on the device to rows of the host, and waits.
+    /// Copies derivatives that are side by side on the device to rows of the host, and waits. They are finite:
+    /// [`Error::Device`] where they are not.
     fn fetch(&mut self, from: DevicePointer, to: &mut [f32], stride: usize) -> Result<()> {
         let cols = self.graph.num_pdfs;
         let Room { stream, packed, .. } = &mut self.room;
         if stride == cols {
             // SAFETY: as many numbers; waited for.
             unsafe { stream.copy_out(to, from) }?;
-            return stream.wait();
+            stream.wait()?;
+            return check_finite(to);
         }
         resize(packed, self.rows * cols)?;
         // SAFETY: as above.
         unsafe { stream.copy_out(packed, from) }?;
         stream.wait()?;
+        check_finite(packed)?;
         for (row, packed) in to.chunks_mut(stride).zip(packed.chunks_exact(cols)) {
             row[..cols].copy_from_slice(packed);
         }
@@ -436,6 +435,14 @@ impl ChainCall<'_> {
         try_reserve(&mut idle, 1, WHAT)?;
         idle.push(room);
         Ok(())
+    }
+}
+
+fn check_finite(derivatives: &[f32]) -> Result<()> {
+    // All of them, without a branch: nearly always they are.
+    match derivatives.iter().fold(true, |good, value| good & value.is_finite()) {
+        true => Ok(()),
+        false => Err(Error::Device("what the GPU has handed over cannot be right: a derivative is not finite".into())),
     }
 }
 

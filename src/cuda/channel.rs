@@ -4,14 +4,15 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::lanes::{Biased, Shared};
-use super::layout::{CAPACITY_HELD, EMITTER_WORDS, FrameReport, LINK_WORDS, MAX_ACTIVE_HELD};
+use super::handed::{Handed, Launch, Tokens};
+use super::lanes::{Biased, Rooms, Shared};
+use super::layout::{CAPACITY_HELD, EMITTER_WORDS, FrameReport, MAX_ACTIVE_HELD};
 use super::staging::{BiasedTokens, Emitting};
 use crate::error::{Error, Result, try_reserve};
 use crate::graph::HAS_EPSILONS;
 use crate::lattice::{LatticePiece, Path, RawLattice};
 use crate::search::{
-    ChannelState, CommitConfig, CommittedLattice, Endpoint, EndpointRules, History, LaneChannel, Link, Phrases, Room,
+    ChannelState, CommitConfig, CommittedLattice, Endpoint, EndpointRules, History, LaneChannel, Phrases, Room,
     SearchConfig, SearchStats,
 };
 
@@ -32,25 +33,6 @@ pub struct CudaChannel {
     pub(super) stats: SearchStats,
 }
 
-/// One time as the device hands it over: a report, and the words behind `report.out`.
-struct Handed<'a> {
-    states: &'a [u32],
-    alphas: &'a [f32],
-    links: &'a [Link],
-}
-
-impl<'a> Handed<'a> {
-    fn new(report: &FrameReport, words: &'a [u32]) -> Option<Handed<'a>> {
-        let rest = words.get(report.out as usize..)?;
-        let (states, rest) = rest.split_at_checked(report.tokens as usize)?;
-        let (alphas, rest) = rest.split_at_checked(report.tokens as usize)?;
-        let rest = rest.get(report.closed as usize..)?;
-        let links = rest.get(..(report.links as usize).checked_mul(LINK_WORDS)?)?;
-        let (alphas, links) = (bytemuck::cast_slice(alphas), bytemuck::cast_slice(links));
-        Some(Handed { states, alphas, links })
-    }
-}
-
 impl CudaChannel {
     pub(super) fn new(shared: Arc<Shared>) -> CudaChannel {
         CudaChannel {
@@ -65,7 +47,21 @@ impl CudaChannel {
         }
     }
 
-    /// Takes the next time in. `row` is the unscaled row that led to it, none for time 0. On an
+    /// Refuses what a launch has handed over of the next frames where something of it cannot be right; `row` gives the
+    /// unscaled row that led to each.
+    pub(super) fn check<'r>(
+        &self,
+        reports: &[FrameReport],
+        words: &[u32],
+        row: impl Fn(usize) -> &'r [f32],
+        reached: &mut Vec<bool>,
+    ) -> Result<()> {
+        let (states, alphas) = self.history.last_words();
+        let (graph, config, frames) = (&*self.shared.graph, self.config(), self.stats.frames);
+        Launch { graph, config, reports, words, frames }.check(Some(Tokens { states, alphas }), row, reached)
+    }
+
+    /// Takes the next time in, which has been checked. `row` is the unscaled row that led to it, none for time 0. On an
     /// error nothing has changed.
     pub(super) fn take_time(
         &mut self,
@@ -75,14 +71,12 @@ impl CudaChannel {
         room: &mut Room,
     ) -> Result<()> {
         let CudaChannel { shared, history, stats, .. } = self;
-        let handed = Handed::new(report, words);
-        let handed = handed.ok_or_else(|| Error::Device("the GPU reports more than it has written".into()))?;
+        let Handed { tokens: Tokens { states, alphas }, links } = Handed::new(report, words)?;
         let more = (report.tokens as usize * EMITTER_WORDS).saturating_sub(self.emitters.len());
         try_reserve(&mut self.emitters, more, "emitting tokens")?;
         if row.is_some() {
             history.make_room(&shared.graph, &shared.config, room)?;
         }
-        let Handed { states, alphas, links } = handed;
         history.push_time(&shared.graph, states, alphas, links, row.unwrap_or(&[]))?;
         history.least = report.least;
         (self.next_beam, self.cutoff) = (report.next_beam, report.cutoff);
@@ -90,7 +84,7 @@ impl CudaChannel {
         stats.tokens += tokens;
         stats.max_tokens = stats.max_tokens.max(tokens);
         stats.links += u64::from(report.all_links);
-        stats.arcs += report.arcs;
+        stats.arcs = stats.arcs.saturating_add(report.arcs);
         stats.max_active_held += u64::from(report.flags & MAX_ACTIVE_HELD != 0);
         if row.is_some() {
             stats.frames += 1;
@@ -269,7 +263,7 @@ impl LaneChannel for CudaChannel {
 
     fn lattice(&mut self, use_final: bool) -> Result<RawLattice> {
         let shared = Arc::clone(&self.shared);
-        shared.with_room(|room| self.history.lattice(&shared.graph, &shared.config, use_final, room))
+        shared.with_room(|Rooms { room, .. }| self.history.lattice(&shared.graph, &shared.config, use_final, room))
     }
 
     fn piece(&self, from: Option<usize>) -> Result<Option<(usize, LatticePiece)>> {
@@ -278,7 +272,9 @@ impl LaneChannel for CudaChannel {
 
     fn last_piece(&mut self, from: Option<usize>, use_final: bool) -> Result<(LatticePiece, bool)> {
         let shared = Arc::clone(&self.shared);
-        shared.with_room(|room| self.history.last_piece(&shared.graph, &shared.config, from, use_final, room))
+        shared.with_room(|Rooms { room, .. }| {
+            self.history.last_piece(&shared.graph, &shared.config, from, use_final, room)
+        })
     }
 
     fn commit_config(&self) -> Option<CommitConfig> {

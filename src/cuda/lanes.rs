@@ -8,6 +8,7 @@ use rayon::prelude::*;
 
 use super::channel::CudaChannel;
 use super::context::Context;
+use super::handed::Launch;
 use super::layout::{FrameReport, LaneReport, Plan, status};
 use super::phrases::{DevicePhrases, Lists};
 use super::staging::{Fetched, Progress, Staging};
@@ -32,7 +33,15 @@ pub(super) struct Shared {
     /// Searches times that outgrow a lane, and how many it has searched.
     host: Box<dyn TimeSearch>,
     on_host: AtomicU64,
-    rooms: Mutex<Vec<Room>>,
+    rooms: Mutex<Vec<Rooms>>,
+}
+
+/// Working space of the host's part.
+#[derive(Default)]
+pub(super) struct Rooms {
+    pub room: Room,
+    /// For the checks of what is handed over.
+    reached: Vec<bool>,
 }
 
 /// What lanes work with.
@@ -142,12 +151,12 @@ impl Shared {
         Ok(Biased { list, config: plan.capacities(self.asked) })
     }
 
-    /// Lends working space for a lattice.
-    pub fn with_room<T>(&self, body: impl FnOnce(&mut Room) -> T) -> T {
+    /// Lends working space.
+    pub fn with_room<T>(&self, body: impl FnOnce(&mut Rooms) -> T) -> T {
         let mut room = self.rooms.lock().pop().unwrap_or_default();
         let made = body(&mut room);
         let mut rooms = self.rooms.lock();
-        if try_reserve(&mut rooms, 1, "lattices").is_ok() {
+        if try_reserve(&mut rooms, 1, "working space").is_ok() {
             rooms.push(room);
         }
         made
@@ -214,7 +223,7 @@ impl CudaLanes {
         let num_lanes = num_lanes.max(1);
         let mut workspace = Workspace::new(&context, &graph, &config, num_lanes)?;
         let (mut batches, singles) = (workspace.staging(num_lanes)?, [workspace.staging(1)?, workspace.staging(1)?]);
-        let first = search_time_0(&mut workspace, &mut batches)?;
+        let first = search_time_0(&graph, &config, &mut workspace, &mut batches)?;
         drop(entered);
         let staging_bytes = AtomicU64::new(batches.memory() + singles.iter().map(Staging::memory).sum::<u64>());
         let (workspace, batches, singles) = (Mutex::new(workspace), Mutex::new(batches), singles.map(Mutex::new));
@@ -300,7 +309,7 @@ impl CudaLanes {
             return Err(Error::Limit(format!("the utterance has reached max_frames, {most}")));
         }
         channel.check_memory()?;
-        let to_look = self.shared.with_room(|room| channel.commit(room))?;
+        let to_look = self.shared.with_room(|Rooms { room, .. }| channel.commit(room))?;
         // A launch hands over what its last time needs of the times before: where every frame is looked
         // at for an end point, it has one.
         let most = if channel.history.awaits_endpoint() { 1 } else { to_look };
@@ -358,14 +367,15 @@ impl CudaLanes {
         channel: &mut CudaChannel,
         rows: Option<Rows<'_>>,
     ) -> Result<bool> {
-        let (report, frames, words) = fetched.lane(lane);
+        let (report, frames, words) = fetched.lane(lane)?;
         let columns = fetched.columns;
         let row = |at: usize| match rows {
             Some(rows) if at < rows.frames() => rows.row(at),
             Some(_) => &[],
             None => fetched.taken.get(at * columns..(at + 1) * columns).unwrap_or(&[]),
         };
-        let outcome = self.shared.with_room(|room| {
+        let outcome = self.shared.with_room(|Rooms { room, reached }| {
+            channel.check(frames, words, row, reached)?;
             for (at, frame) in frames.iter().enumerate() {
                 let row = row(at);
                 let taken = channel.take_time(frame, words, Some(&row[..columns.min(row.len())]), room);
@@ -510,12 +520,18 @@ fn threads(count: usize) -> Result<Option<rayon::ThreadPool>> {
 }
 
 /// Time 0 depends on the graph and the options alone.
-fn search_time_0(workspace: &mut Workspace, staging: &mut Staging) -> Result<(LaneReport, Vec<FrameReport>, Vec<u32>)> {
+fn search_time_0(
+    graph: &Graph,
+    config: &SearchConfig,
+    workspace: &mut Workspace,
+    staging: &mut Staging,
+) -> Result<(LaneReport, Vec<FrameReport>, Vec<u32>)> {
     staging.start();
     staging.stage_begin()?;
     workspace.launch(staging)?;
     workspace.fetch(staging, 0)?;
-    let (report, frames, words) = staging.fetched(0, &[]).lane(0);
+    let (report, frames, words) = staging.fetched(0, &[]).lane(0)?;
+    Launch { graph, config, reports: frames, words, frames: 0 }.check(None, |_| &[], &mut Vec::new())?;
     let (mut kept_frames, mut kept_words) = (Vec::new(), Vec::new());
     try_reserve(&mut kept_frames, frames.len(), "time 0")?;
     try_reserve(&mut kept_words, words.len(), "time 0")?;
@@ -531,8 +547,8 @@ impl Lanes for CudaLanes {
         Ok(CudaChannel::new(Arc::clone(&self.shared)))
     }
 
-    /// A failure of the device fails all items that are not done; their channels hold what was
-    /// searched before.
+    /// A failure of the device, or of an allocation for all, fails all items that are not done; their channels hold what
+    /// was searched before.
     fn advance<H: Holds<CudaChannel>>(&self, batch: &mut [LaneWork<'_, H>]) {
         let mut staging = self.device().staging(batch.len());
         let mut progress = std::mem::take(&mut staging.progress);
@@ -546,12 +562,11 @@ impl Lanes for CudaLanes {
             work.done = progress.done;
         }
         if let Err(error) = outcome {
-            let message = error.chain();
             for (at, work) in batch.iter_mut().enumerate() {
                 let stopped = progress.get(at).is_some_and(|progress| progress.stopped);
                 let left = work.done < work.rows.frames() && !stopped && work.channel.held().is_some();
                 if work.result.is_ok() && left {
-                    work.result = Err(Error::Device(message.clone()));
+                    work.result = Err(error.repeat());
                 }
             }
         }

@@ -3,7 +3,7 @@
 //! A `context` is a device; a `module` the kernels on it, a `graph` the blocks that they search. The
 //! `workspace` of a decoder holds the `memory` of its lanes by the plan of `layout`, and runs a
 //! launch: one block a lane, many frames; what goes in and comes out of it is put together in `staging`
-//! memory. `phrases` that bias an utterance are lists in device memory. A `channel` stays on the host between launches; `lanes` bring channels and workspace together.
+//! memory, and checked as it is `handed` over. `phrases` that bias an utterance are lists in device memory. A `channel` stays on the host between launches; `lanes` bring channels and workspace together.
 //!
 //! A `chain_graph` is a denominator graph on a device; a `chain_call` runs the recursion on one batch, with the structs
 //! of `chain_layout`.
@@ -15,6 +15,7 @@ mod chain_layout;
 mod channel;
 mod context;
 mod graph;
+mod handed;
 mod lanes;
 mod layout;
 mod memory;

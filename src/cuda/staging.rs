@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::api::DevicePointer;
 use super::context::Context;
-use super::layout::{BIAS_WORDS, EMITTER_WORDS, FrameReport, LaneInput, LaneReport, Plan};
+use super::layout::{BIAS_WORDS, EMITTER_WORDS, FrameReport, LaneInput, LaneReport, Plan, status};
 use super::memory::Pinned;
 use crate::error::{Error, Result, try_reserve};
 use crate::search::{Steps, bias_state};
@@ -233,6 +233,7 @@ impl Staging {
     pub fn fetched<'a>(&'a self, first: usize, taken: &'a [f32]) -> Fetched<'a> {
         Fetched {
             first,
+            inputs: self.inputs.items(),
             results: self.results.items(),
             frames: self.frames.items(),
             frames_per_lane: self.plan.frames,
@@ -294,6 +295,7 @@ impl Places<'_> {
 #[derive(Clone, Copy)]
 pub(super) struct Fetched<'a> {
     first: usize,
+    inputs: &'a [LaneInput],
     results: &'a [LaneReport],
     frames: &'a [FrameReport],
     frames_per_lane: usize,
@@ -305,11 +307,19 @@ pub(super) struct Fetched<'a> {
 }
 
 impl<'a> Fetched<'a> {
-    /// How a lane ended, the reports of its frames, and its output.
-    pub fn lane(&self, lane: usize) -> (LaneReport, &'a [FrameReport], &'a [u32]) {
-        let result = self.results[lane];
+    /// How a lane ended, the reports of its frames, and its output. [`Error::Device`] where it says that it ended as it
+    /// cannot have.
+    pub fn lane(&self, lane: usize) -> Result<(LaneReport, &'a [FrameReport], &'a [u32])> {
+        let (result, asked) = (self.results[lane], self.inputs[lane].frames);
+        let LaneReport { frames, status, detail, .. } = result;
+        // It goes on to the last frame unless something stops it.
+        let ended = frames <= asked && (status == status::DONE) == (frames == asked);
+        if !ended || status > status::WORKSPACE || (status == status::CAPACITY && detail > 2) {
+            let outcome = format!("status {status} ({detail}) after {frames} of {asked} frames");
+            return Err(Error::Device(format!("the GPU reports of a lane what cannot be: {outcome}")));
+        }
         let first = lane * self.frames_per_lane;
         let range = lane.checked_sub(self.first).and_then(|at| self.ranges.get(at)).cloned().unwrap_or_default();
-        (result, &self.frames[first..first + result.frames as usize], &self.words[range])
+        Ok((result, &self.frames[first..first + frames as usize], &self.words[range]))
     }
 }

@@ -17,7 +17,7 @@ use super::phrases::DeviceLabels;
 use super::staging::Staging;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
-use crate::search::SearchConfig;
+use crate::search::{SearchConfig, first_unusable};
 
 /// Seconds that launches took so far, by the device's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -267,7 +267,7 @@ impl Workspace {
     /// of the caller's stream. Gives how many there are, and the column and value at fault of the
     /// first bad one.
     pub fn take_rows(&mut self, rows: &DeviceRows) -> Result<Taken> {
-        let frames = rows.frames.min(self.plan.frames);
+        let (frames, dim) = (rows.frames.min(self.plan.frames), rows.dim);
         let stream = &self.stream;
         // SAFETY: the caller's promise on its stream.
         unsafe { self.theirs.record_raw(rows.stream as Handle) }?;
@@ -295,13 +295,18 @@ impl Workspace {
         let waited = stream.wait();
         ran.and(waited)?;
         let bad = self.host_bad.items()[..2 * frames].chunks_exact(2).position(|bad| bad[0] != u32::MAX);
-        Ok(Taken {
-            frames: bad.unwrap_or(frames),
-            bad: bad.map(|at| {
-                let bad = &self.host_bad.items()[2 * at..2 * at + 2];
-                (bad[0] as usize, f32::from_bits(bad[1]))
-            }),
-        })
+        let good = bad.unwrap_or(frames);
+        let bad = bad.map(|at| {
+            let bad = &self.host_bad.items()[2 * at..2 * at + 2];
+            (bad[0] as usize, f32::from_bits(bad[1]))
+        });
+        let scale = self.config.acoustic_scale;
+        let rows = &self.host_raw.items()[..if dim > 0 { good * self.plan.columns } else { 0 }];
+        let rightly = bad.is_none_or(|(column, value)| column < dim && first_unusable(&[value], scale).is_some());
+        if !rightly || first_unusable(rows, scale).is_some() {
+            return Err(Error::Device("the GPU reports of rows what cannot be right".into()));
+        }
+        Ok(Taken { frames: good, bad })
     }
 
     /// Parameters of a launch under the capacities of `capacities`.
@@ -424,6 +429,12 @@ impl Workspace {
         let mut lane = from;
         while lane < staging.num_staged() {
             let words = staging.results.items()[lane].out_words as usize;
+            if words as u64 > self.plan.out_words {
+                let room = self.plan.out_words;
+                return Err(Error::Device(format!(
+                    "the GPU reports {words} words of output, for which there are {room}"
+                )));
+            }
             let Some(to) = staging.out.items_mut().get_mut(used..used + words) else { break };
             let at = self.out.at + lane as u64 * self.plan.out_words * 4;
             // SAFETY: the lane has written that many words, and the wait below stands before they are read.

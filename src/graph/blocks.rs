@@ -139,6 +139,17 @@ impl Header {
     }
 }
 
+/// Where an arc leads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ArcTo {
+    /// Its destination word.
+    pub word: u32,
+    /// What it weighs.
+    pub weight: f32,
+    /// Whether it is an epsilon arc.
+    pub is_epsilon: bool,
+}
+
 /// One state of a graph, for everything but the hot loop.
 #[derive(Clone, Copy, Debug)]
 pub struct StateView<'g> {
@@ -277,6 +288,19 @@ impl Graph {
         let begin = header.body + 2 * header.n_emit + Header::column_words(header.n_emit, self.wide);
         let (weights, dsts) = self.words[begin..begin + 2 * header.n_eps].split_at(header.n_eps);
         (bytemuck::cast_slice(weights), dsts)
+    }
+
+    /// Where arc number `arc` of state `id` leads; `None` where the state has no such arc.
+    #[inline]
+    pub fn arc(&self, id: u32, arc: u32) -> Option<ArcTo> {
+        let header = Header::unpack(&self.words, id);
+        let (place, n_emit, body) = (arc.checked_sub(header.first_arc)? as usize, header.n_emit, header.body);
+        if let Some(place) = place.checked_sub(n_emit) {
+            let (weights, words) = self.epsilons(&header);
+            return Some(ArcTo { word: *words.get(place)?, weight: weights[place], is_epsilon: true });
+        }
+        let weight = f32::from_bits(self.words[body + place]);
+        Some(ArcTo { word: self.words[body + n_emit + place], weight, is_epsilon: false })
     }
 
     /// Column of the emitting arc number `arc` of state `id`.

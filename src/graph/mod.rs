@@ -21,7 +21,7 @@ mod text;
 mod validate;
 mod whole;
 
-pub use blocks::{FinalState, Graph, HAS_EPSILONS, Header, StateView};
+pub use blocks::{ArcTo, FinalState, Graph, HAS_EPSILONS, Header, StateView};
 pub use fst_bytes::{FstBytes, FstHolder};
 pub use info::GraphInfo;
 pub use source::{Columns, GraphArc, Source, VecSource};

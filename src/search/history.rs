@@ -237,6 +237,12 @@ impl History {
         (self.trace.num_times() + self.windows().num_times()).checked_sub(1)
     }
 
+    /// Destination words of the tokens of the last time, and their costs before the subtraction of the least; `+inf`
+    /// where a commit has dropped the token.
+    pub fn last_words(&self) -> (&[u32], &[f32]) {
+        self.last().map_or((&[], &[]), |time| (time.states, time.alphas))
+    }
+
     /// State ids and costs above the best of the tokens of the last time.
     pub fn last_tokens(&self) -> impl ExactSizeIterator<Item = (u32, f32)> + Clone {
         self.ends().map(|token| (token.state, token.cost))

@@ -35,6 +35,8 @@ pub struct Stats {
     pub calls: u64,
     /// Streams, events, modules and retained contexts that there are now.
     pub objects: u64,
+    /// Copies to the host so far.
+    pub copies_out: u64,
 }
 
 /// What kernels asked of a memory; counted only with `kernels=traffic`.
@@ -156,7 +158,7 @@ impl Soft {
         assert_eq!(unsafe { (self.configure)(text.as_ptr()) }, 0, "the device does not know {settings:?}");
     }
 
-    /// Forgets failed kernels, injected faults and the report.
+    /// Forgets failed kernels, injected faults, changes of copies and the report.
     pub fn reset(&self) {
         // SAFETY: takes nothing.
         unsafe { (self.reset)() }
@@ -169,11 +171,11 @@ impl Soft {
     }
 
     pub fn stats(&self) -> Stats {
-        let mut all = [0; 7];
-        // SAFETY: writes seven numbers.
+        let mut all = [0; 8];
+        // SAFETY: writes eight numbers.
         unsafe { (self.stats)(all.as_mut_ptr()) };
-        let [launches, blocks, switches, work, span, calls, objects] = all;
-        Stats { launches, blocks, switches, work, span, calls, objects }
+        let [launches, blocks, switches, work, span, calls, objects, copies_out] = all;
+        Stats { launches, blocks, switches, work, span, calls, objects, copies_out }
     }
 
     pub fn traffic(&self) -> Traffic {
