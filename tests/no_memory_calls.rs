@@ -1,6 +1,6 @@
 //! Each allocation of 4 KiB or more fails once, in turn, in every call of the C header that makes, reads, writes or changes
 //! something that grows with its input: the answer is KOSHI_E_NO_MEMORY, nothing is handed out or left, and the same
-//! call then works. Searches, their lattices and examples are in `no_memory.rs`.
+//! call then works. Searches and their lattices are in `no_memory.rs`, those on the GPU in `no_memory_cuda.rs`.
 
 mod common;
 #[path = "common/openfst.rs"]
@@ -583,6 +583,98 @@ fn tables() {
             status
         });
         assert_eq!(koshi_lattice_free(lattice), 0);
+    }
+}
+
+/// Examples of both kinds: made of parts, written to tables and read from them, handed from thread to thread.
+#[test]
+fn examples() {
+    let _alone = alone();
+    const FRAMES: usize = 1_200;
+    let folder = tempfile::tempdir().unwrap();
+    let specifier =
+        |form: &str, file: &str| CString::new(format!("{form}:{}", folder.path().join(file).display())).unwrap();
+    let labels = vec![koshi_label { pdf: 3, weight: 0.5 }; FRAMES];
+    let (rows, ids): (Vec<f32>, Vec<i32>) = ((0..4 * FRAMES).map(|at| at as f32 / 7.0).collect(), vec![5; FRAMES]);
+    let none = ptr::null_mut();
+    // SAFETY: handles, arrays, texts and places of this test.
+    unsafe {
+        let mut parts: koshi_example_parts = std::mem::zeroed();
+        assert_eq!(koshi_example_parts_init(&mut parts, size_of_val(&parts), none), 0);
+        let few = parts;
+        (parts.labels, parts.num_frames, parts.speaker, parts.speaker_dim) =
+            (labels.as_ptr(), FRAMES as u64, rows.as_ptr(), FRAMES as u64);
+        (parts.rows, parts.num_rows, parts.dim, parts.stride) = (rows.as_ptr(), FRAMES as u64, 4, 4);
+        let example = each_made("example", 4, |out, err| koshi_example_new(&parts, out, err), koshi_example_free);
+        let mut count = 0;
+        let frames = || refusing::refusing(Some(0), LEAST, || koshi_example_frames(example, &mut 0, &mut 0).is_null());
+        assert_eq!([frames(), frames()], [(true, true), (true, true)]);
+        assert!(!koshi_example_frames(example, &mut count, ptr::null_mut()).is_null() && count == FRAMES);
+
+        let text = (0..FRAMES).map(|at| format!("{at}\t{}\t3\t1,2,5\n", at + 1)).collect::<String>();
+        let text = format!("\n{text}{FRAMES}\n\n");
+        let lattice = kept(|out| koshi_lattice_from_memory(text.as_ptr(), text.len(), out, none));
+        let mut parts: koshi_degs_parts = std::mem::zeroed();
+        assert_eq!(koshi_degs_parts_init(&mut parts, size_of_val(&parts), none), 0);
+        (parts.alignment, parts.num_frames, parts.lattice) = (ids.as_ptr(), FRAMES as u64, lattice);
+        (parts.rows, parts.num_rows, parts.dim, parts.stride) = (rows.as_ptr(), FRAMES as u64, 4, 4);
+        let degs = each_made("degs", 4, |out, err| koshi_degs_new(&parts, out, err), koshi_degs_free);
+
+        for (at, form) in ["ark", "ark,t"].into_iter().enumerate() {
+            for kind in [koshi_egs_kind::KOSHI_EGS_NNET, koshi_egs_kind::KOSHI_EGS_DISCRIMINATIVE] {
+                let (is_nnet, kind) = (kind == koshi_egs_kind::KOSHI_EGS_NNET, kind as i32);
+                let name = specifier(form, "egs");
+                let wrote = each_refused("writing", || {
+                    let mut writer = ptr::null_mut();
+                    let mut status = koshi_egs_writer_open(name.as_ptr(), kind, &mut writer, none);
+                    if status >= 0 {
+                        status = match is_nnet {
+                            true => koshi_egs_writer_write(writer, c"a".as_ptr(), example, none),
+                            false => koshi_egs_writer_write_degs(writer, c"a".as_ptr(), degs, none),
+                        };
+                        let closed = koshi_egs_writer_close(writer, none);
+                        status = if status >= 0 { closed } else { status };
+                    }
+                    assert_eq!(koshi_egs_writer_free(writer), 0);
+                    status
+                });
+                let name = specifier("ark", "egs");
+                let (mut first, mut second) = (ptr::null_mut(), ptr::null_mut());
+                let read = each_refused("reading", || {
+                    assert!(koshi_example_free(first) == 0 && koshi_degs_free(second) == 0);
+                    (first, second) = (ptr::null_mut(), ptr::null_mut());
+                    let (mut reader, mut key) = (ptr::null_mut(), ptr::null());
+                    let mut status = koshi_egs_reader_open(name.as_ptr(), kind, &mut reader, none);
+                    if status >= 0 {
+                        status = match is_nnet {
+                            true => koshi_egs_reader_next(reader, &mut key, &mut first, none),
+                            false => koshi_egs_reader_next_degs(reader, &mut key, &mut second, none),
+                        };
+                    }
+                    assert_eq!(koshi_egs_reader_free(reader), 0);
+                    status
+                });
+                assert!(wrote >= 1 && read >= 4, "{at} {kind}: {wrote} {read}");
+                assert!(first.is_null() != is_nnet && second.is_null() == is_nnet, "what was written is there");
+                assert!(koshi_example_free(first) == 0 && koshi_degs_free(second) == 0);
+            }
+        }
+
+        const COUNT: usize = 700;
+        let many: Vec<_> = (0..COUNT).map(|_| kept(|out| koshi_example_new(&few, out, none))).collect();
+        let repository = kept(|out| koshi_examples_repository_new(COUNT, out, none));
+        let accepted =
+            each_refused("accepting", || koshi_examples_repository_accept(repository, many.as_ptr(), COUNT, none));
+        let (mut fetched, mut count) = (vec![ptr::null_mut::<koshi_example>(); COUNT], 7);
+        let provided = each_refused("providing", || {
+            assert!(count == 7 && fetched.iter().all(|handle| handle.is_null()));
+            koshi_examples_repository_provide(repository, fetched.as_mut_ptr(), COUNT, &mut count, none)
+        });
+        assert!(accepted >= 3 && provided >= 1, "{accepted} {provided}");
+        assert!(count == COUNT && fetched == many);
+        assert_eq!(koshi_examples_repository_free(repository), 0);
+        assert!(many.into_iter().all(|handle| koshi_example_free(handle) == 0));
+        assert!(koshi_example_free(example) == 0 && koshi_degs_free(degs) == 0 && koshi_lattice_free(lattice) == 0);
     }
 }
 

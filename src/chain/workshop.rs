@@ -66,7 +66,11 @@ pub(super) struct Lent<'a> {
 
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
-        self.home.idle.lock().extend(self.work.take());
+        let mut idle = self.home.idle.lock();
+        // Where there is no place for it, it is made anew for a later call.
+        if try_reserve(&mut idle, 1, WHAT).is_ok() {
+            idle.extend(self.work.take());
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::graph::HAS_EPSILONS;
 use crate::lattice::{LatticePiece, Path, RawLattice};
 use crate::search::{
     ChannelState, CommitConfig, CommittedLattice, Endpoint, EndpointRules, History, LaneChannel, Phrases, Room,
-    SearchConfig, SearchStats,
+    SearchConfig, SearchStats, TimeStart,
 };
 
 /// The search state of one utterance.
@@ -24,9 +24,6 @@ pub struct CudaChannel {
     pub(super) emitters: Vec<u32>,
     pub(super) next_beam: f32,
     cutoff: f32,
-    /// Memory ran out in the middle of a launch's output, so that not all tokens of the last time are
-    /// there; the next `begin` mends it.
-    pub(super) broken: bool,
     /// Where the utterance has phrases.
     biased: Option<Biased>,
     pub(super) history: History,
@@ -40,7 +37,6 @@ impl CudaChannel {
             emitters: Vec::new(),
             next_beam: f32::INFINITY,
             cutoff: f32::INFINITY,
-            broken: false,
             biased: None,
             history: History::default(),
             stats: SearchStats::default(),
@@ -61,22 +57,33 @@ impl CudaChannel {
         Launch { graph, config, reports, words, frames }.check(Some(Tokens { states, alphas }), row, reached)
     }
 
-    /// Takes the next time in, which has been checked. `row` is the unscaled row that led to it, none for time 0. On an
-    /// error nothing has changed.
-    pub(super) fn take_time(
+    /// Takes in what a launch has handed over, which has been checked: of its times but the last one, only what that needs is
+    /// there, so all or nothing. `row` gives the unscaled row that led to each time, none for time 0. On an error nothing
+    /// has changed.
+    pub(super) fn take<'r>(
         &mut self,
-        report: &FrameReport,
+        reports: &[FrameReport],
         words: &[u32],
-        row: Option<&[f32]>,
-        room: &mut Room,
+        row: impl Fn(usize) -> Option<&'r [f32]>,
     ) -> Result<()> {
+        let Some(last) = reports.last() else { return Ok(()) };
+        let more = (last.tokens as usize * EMITTER_WORDS).saturating_sub(self.emitters.len());
+        try_reserve(&mut self.emitters, more, "emitting tokens")?;
+        let total = |count: fn(&FrameReport) -> u32| reports.iter().map(|report| count(report) as usize).sum();
+        let rows = (0..reports.len()).filter_map(|at| row(at).map(<[f32]>::len)).sum();
+        let more = TimeStart { tokens: total(|report| report.tokens), links: total(|report| report.links), row: rows };
+        self.history.reserve(reports.len(), more)?;
+        for (at, report) in reports.iter().enumerate() {
+            self.take_time(report, words, row(at))?;
+        }
+        self.choose_emitters();
+        Ok(())
+    }
+
+    /// Takes the next time in, for which there is room.
+    fn take_time(&mut self, report: &FrameReport, words: &[u32], row: Option<&[f32]>) -> Result<()> {
         let CudaChannel { shared, history, stats, .. } = self;
         let Handed { tokens: Tokens { states, alphas }, links } = Handed::new(report, words)?;
-        let more = (report.tokens as usize * EMITTER_WORDS).saturating_sub(self.emitters.len());
-        try_reserve(&mut self.emitters, more, "emitting tokens")?;
-        if row.is_some() {
-            history.make_room(&shared.graph, &shared.config, room)?;
-        }
         history.push_time(&shared.graph, states, alphas, links, row.unwrap_or(&[]))?;
         history.least = report.least;
         (self.next_beam, self.cutoff) = (report.next_beam, report.cutoff);
@@ -97,9 +104,8 @@ impl CudaChannel {
         Ok(())
     }
 
-    /// Makes the list of emitting tokens from those of the last time. The room for it was made
-    /// when they were taken in.
-    pub(super) fn choose_emitters(&mut self) {
+    /// Makes the list of emitting tokens from those of the last time, for which there is room.
+    fn choose_emitters(&mut self) {
         self.emitters.clear();
         for (place, (state, cost)) in self.history.last_tokens().enumerate() {
             if cost <= self.cutoff {
@@ -121,12 +127,15 @@ impl CudaChannel {
         emitters.truncate(kept);
     }
 
-    /// Commits what can be before the next frame, and gives how many frames may be searched then.
-    pub(super) fn commit(&mut self, room: &mut Room) -> Result<usize> {
-        if self.history.commit(&self.shared.graph, &self.shared.config, room)? {
+    /// Commits what can be before the next frame, prunes, and gives how many frames may be searched then.
+    pub(super) fn prepare(&mut self, room: &mut Room) -> Result<usize> {
+        let shared = Arc::clone(&self.shared);
+        let (graph, config) = (&*shared.graph, &shared.config);
+        if self.history.commit(graph, config, room)? {
             self.keep_alive();
         }
-        Ok(self.history.frames_to_look())
+        self.history.make_room(graph, config, room)?;
+        Ok(self.history.frames_to_look().min(self.history.times_to_full(config)))
     }
 
     /// Searches the next time on the host, where a lane's memory does not do; time 0 without a row. On an error the
@@ -156,12 +165,8 @@ impl CudaChannel {
         Emitting { triples, next_beam: *next_beam, bias }
     }
 
-    /// Refuses to go on above the memory limit, or where memory has run out.
+    /// Refuses to go on above the memory limit.
     pub(super) fn check_memory(&self) -> Result<()> {
-        if self.broken {
-            let what = "the utterance, which lost part of its output when memory ran out".into();
-            return Err(Error::NoMemory { what, asked: self.memory() as u64 });
-        }
         let (held, limit) = (self.memory() as u64, self.shared.config.memory_limit);
         if held > limit {
             return Err(Error::Limit(format!("the channel holds {held} bytes; its memory_limit is {limit}")));
@@ -189,7 +194,6 @@ impl LaneChannel for CudaChannel {
         }
         self.history.begin(rules);
         self.emitters.clear();
-        self.broken = false;
         self.biased = None;
         self.stats = SearchStats::default();
         if let (Some(phrases), Some(biased)) = (phrases, biased) {
@@ -201,9 +205,7 @@ impl LaneChannel for CudaChannel {
             return Ok(());
         }
         let Some((report, words)) = shared.time_0()? else { return self.search_on_host(None) };
-        self.take_time(report, words, None, &mut Room::default())?;
-        self.choose_emitters();
-        Ok(())
+        self.take(std::slice::from_ref(report), words, |_| None)
     }
 
     fn change_phrases(&mut self, phrases: Arc<Phrases>) -> Result<()> {

@@ -309,10 +309,10 @@ impl CudaLanes {
             return Err(Error::Limit(format!("the utterance has reached max_frames, {most}")));
         }
         channel.check_memory()?;
-        let to_look = self.shared.with_room(|Rooms { room, .. }| channel.commit(room))?;
+        let most = self.shared.with_room(|Rooms { room, .. }| channel.prepare(room))?;
         // A launch hands over what its last time needs of the times before: where every frame is looked
         // at for an end point, it has one.
-        let most = if channel.history.awaits_endpoint() { 1 } else { to_look };
+        let most = if channel.history.awaits_endpoint() { 1 } else { most };
         Ok(usize::try_from(left).map_or(most, |left| left.min(most)))
     }
 
@@ -374,23 +374,10 @@ impl CudaLanes {
             Some(_) => &[],
             None => fetched.taken.get(at * columns..(at + 1) * columns).unwrap_or(&[]),
         };
-        let outcome = self.shared.with_room(|Rooms { room, reached }| {
-            channel.check(frames, words, row, reached)?;
-            for (at, frame) in frames.iter().enumerate() {
-                let row = row(at);
-                let taken = channel.take_time(frame, words, Some(&row[..columns.min(row.len())]), room);
-                if taken.is_err() {
-                    // What came before is there, but of its last time only what this launch's end needs.
-                    channel.broken |= at > 0;
-                    return taken;
-                }
-            }
-            Ok(())
-        });
-        if !frames.is_empty() {
-            channel.choose_emitters();
-        }
-        outcome?;
+        // Those columns that the graph reads.
+        let read = |at: usize| row(at).get(..columns).unwrap_or(row(at));
+        self.shared.with_room(|Rooms { reached, .. }| channel.check(frames, words, read, reached))?;
+        channel.take(frames, words, |at| Some(read(at)))?;
         let stops = channel.history.look_for_endpoint(&self.shared.graph)?;
         let next = row(frames.len());
         match report.status {
@@ -398,7 +385,7 @@ impl CudaLanes {
             status::OUTPUT_FULL if !frames.is_empty() => Ok(stops),
             status::WORKSPACE if stops => Ok(stops),
             status::WORKSPACE => {
-                channel.search_on_host(Some(&next[..columns.min(next.len())]))?;
+                channel.search_on_host(Some(read(frames.len())))?;
                 channel.history.look_for_endpoint(&self.shared.graph)
             }
             _ => Err(self.shared.failure(channel.config(), &report, channel.stats.frames, Some(next))),

@@ -72,13 +72,15 @@ impl Module {
         let capability = probe::devices().ok().and_then(|all| all.get(context.device as usize));
         let (major, minor) = capability.map_or((7, 5), |device| device.compute_capability);
         let from_source = CStr::from_bytes_until_nul(SOURCE.as_bytes())
-            .map_err(|_| "the text does not end".to_string())
+            .map_err(|_| Error::Device("the text does not end".into()))
             .and_then(|source| nvrtc::compile(source, major, minor))
-            .map_err(Error::Device)
             .and_then(|ptx| Module::from_image(context, ptx.to_bytes_with_nul()));
-        from_source.map_err(|error| {
-            let line = error.to_string().replace('\n', " ");
-            Error::Device(format!("GPU {}: no kernels. Image: {refused}. Source: {line}", context.device))
+        from_source.map_err(|error| match error {
+            Error::NoMemory { .. } => error,
+            other => {
+                let line = other.to_string().replace('\n', " ");
+                Error::Device(format!("GPU {}: no kernels. Image: {refused}. Source: {line}", context.device))
+            }
         })
     }
 

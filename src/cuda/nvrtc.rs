@@ -3,9 +3,12 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::ptr;
+use std::sync::Arc;
 
 use libloading::Library;
 use parking_lot::Mutex;
+
+use crate::error::{Error, Result};
 
 type Program = *mut c_void;
 
@@ -68,54 +71,59 @@ impl Compiler {
         program: Program,
         size: unsafe extern "C" fn(Program, *mut usize) -> c_int,
         text: unsafe extern "C" fn(Program, *mut c_char) -> c_int,
-    ) -> Option<CString> {
+    ) -> Result<Option<CString>> {
         let mut bytes = 0usize;
         // SAFETY: writes a number.
         if unsafe { size(program, &raw mut bytes) } != 0 {
-            return None;
+            return Ok(None);
         }
-        let mut buffer = Vec::new();
-        buffer.try_reserve_exact(bytes.max(1)).ok()?;
-        buffer.resize(bytes.max(1), 0u8);
+        let (mut buffer, bytes) = (Vec::new(), bytes.max(1));
+        let asked = bytes as u64;
+        buffer.try_reserve_exact(bytes).map_err(|_| Error::NoMemory { what: "compiled kernels".into(), asked })?;
+        buffer.resize(bytes, 0u8);
         // SAFETY: writes as many bytes as it said.
         if unsafe { text(program, buffer.as_mut_ptr().cast()) } != 0 {
-            return None;
+            return Ok(None);
         }
-        CStr::from_bytes_until_nul(&buffer).ok().map(CStr::to_owned)
+        buffer.truncate(buffer.iter().position(|&byte| byte == 0).map_or(0, |end| end + 1));
+        Ok(CString::from_vec_with_nul(buffer).ok())
     }
 }
 
-/// The PTX of `source` for a compute capability, or why there is none. Compiled once a process.
-pub(super) fn compile(source: &'static CStr, major: u32, minor: u32) -> Result<CString, String> {
-    static COMPILED: Mutex<Vec<((u32, u32), CString)>> = Mutex::new(Vec::new());
+/// The PTX of `source` for a compute capability. Compiled once a process. [`Error::Device`] says why there is none;
+/// [`Error::NoMemory`].
+pub(super) fn compile(source: &'static CStr, major: u32, minor: u32) -> Result<Arc<CString>> {
+    type Compiled = ((u32, u32), Arc<CString>);
+    static COMPILED: Mutex<Vec<Compiled>> = Mutex::new(Vec::new());
     let mut compiled = COMPILED.lock();
     if let Some((_, ptx)) = compiled.iter().find(|(capability, _)| *capability == (major, minor)) {
-        return Ok(ptx.clone());
+        return Ok(Arc::clone(ptx));
     }
-    let ptx = compile_now(source, major, minor)?;
-    compiled.push(((major, minor), ptx.clone()));
+    let ptx = Arc::new(compile_now(source, major, minor)?);
+    compiled.push(((major, minor), Arc::clone(&ptx)));
     Ok(ptx)
 }
 
-fn compile_now(source: &CStr, major: u32, minor: u32) -> Result<CString, String> {
-    let compiler = Compiler::load()?;
+fn compile_now(source: &CStr, major: u32, minor: u32) -> Result<CString> {
+    let compiler = Compiler::load().map_err(Error::Device)?;
     let mut program: Program = ptr::null_mut();
     // SAFETY: texts end with NUL; there are no headers.
     let code = unsafe {
         (compiler.create)(&raw mut program, source.as_ptr(), c"koshi.cu".as_ptr(), 0, ptr::null(), ptr::null())
     };
     if code != 0 {
-        return Err(format!("nvrtcCreateProgram answered {code}"));
+        return Err(Error::Device(format!("nvrtcCreateProgram answered {code}")));
     }
     let architecture = CString::new(format!("--gpu-architecture=compute_{major}{minor}")).unwrap_or_default();
     let options = [architecture.as_c_str(), c"--std=c++17", c"--fmad=false", c"--ftz=false"].map(CStr::as_ptr);
     // SAFETY: a live program, and texts that outlive the call.
     let code = unsafe { (compiler.compile)(program, options.len() as c_int, options.as_ptr()) };
     let made = if code == 0 {
-        Compiler::text(program, compiler.ptx_size, compiler.ptx).ok_or_else(|| "nvrtcGetPTX failed".to_string())
+        let ptx = Compiler::text(program, compiler.ptx_size, compiler.ptx);
+        ptx.and_then(|ptx| ptx.ok_or_else(|| Error::Device("nvrtcGetPTX failed".into())))
     } else {
-        let log = Compiler::text(program, compiler.log_size, compiler.log).unwrap_or_default();
-        Err(format!("nvrtcCompileProgram answered {code}: {}", log.to_string_lossy().trim()))
+        let log = Compiler::text(program, compiler.log_size, compiler.log).ok().flatten().unwrap_or_default();
+        Err(Error::Device(format!("nvrtcCompileProgram answered {code}: {}", log.to_string_lossy().trim())))
     };
     // SAFETY: made above, used no more.
     unsafe { (compiler.destroy)(&raw mut program) };

@@ -140,7 +140,8 @@ impl PartsBuilder {
         for state in 0..numbers.len() {
             offsets[state + 1] += offsets[state];
         }
-        let mut place = offsets.clone();
+        let mut place = filled(offsets.len(), 0u32)?;
+        place.copy_from_slice(&offsets);
         let mut source = filled(self.arcs.len(), 0u32)?;
         for (index, (state, _)) in self.arcs.iter().enumerate() {
             let at = &mut place[number(*state) as usize];

@@ -131,7 +131,8 @@ impl Incoming {
         for state in 0..states {
             offsets[state + 1] += offsets[state];
         }
-        let mut place = offsets.clone();
+        let mut place = filled(offsets.len(), 0u32)?;
+        place.copy_from_slice(&offsets);
         let mut arcs = filled(view.arcs.len(), (0u32, 0u32))?;
         for state in 0..states {
             for arc in view.arc_range(state) {

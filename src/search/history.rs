@@ -158,22 +158,40 @@ impl History {
         }
     }
 
+    /// Times after which the younger window counts as full.
+    fn most_times(&self, config: &SearchConfig) -> usize {
+        match self.commits.config {
+            Some(_) => MOST_TIMES,
+            None => (MOST_TIMES as f32 * stretch(config.lattice_beam)) as usize,
+        }
+    }
+
+    /// Times that may be added before [`History::make_room`] is to be called again, which has just been.
+    pub fn times_to_full(&self, config: &SearchConfig) -> usize {
+        self.most_times(config).saturating_sub(self.younger.num_times()).max(1)
+    }
+
     /// Prunes when the younger window is full: survivors of the older one move to the trace, and its own take
     /// their place.
     /// To be called before a time is added.
     pub fn make_room(&mut self, graph: &Graph, config: &SearchConfig, room: &mut Room) -> Result<()> {
         let times = self.younger.num_times();
         let links = self.younger.links.len() as u64;
-        let stretch = stretch(config.lattice_beam);
-        let most_times =
-            if self.commits.config.is_some() { MOST_TIMES } else { (MOST_TIMES as f32 * stretch) as usize };
-        let young = times < most_times && self.younger.rows.len() < MOST_SCORES;
-        if times < LEAST_TIMES || (young && (links as f64) < f64::from(config.link_budget) * f64::from(stretch)) {
+        let budget = f64::from(config.link_budget) * f64::from(stretch(config.lattice_beam));
+        let young = times < self.most_times(config) && self.younger.rows.len() < MOST_SCORES;
+        if times < LEAST_TIMES || (young && (links as f64) < budget) {
             return Ok(());
         }
         let Self { older, younger, boundary, trace, .. } = self;
         age(graph, older, younger, config.lattice_beam, room, boundary, trace)?;
         self.trace.prune_when_grown(config.lattice_beam)
+    }
+
+    /// Room for `times` times that are made elsewhere, with as many tokens, links and scores of rows together: pushing them
+    /// then takes no memory. On an error nothing is changed.
+    pub fn reserve(&mut self, times: usize, more: TimeStart) -> Result<()> {
+        try_reserve(&mut self.younger.bias, if self.bias.is_on() { more.tokens } else { 0 }, "tokens")?;
+        self.younger.reserve_times(times, more)
     }
 
     /// Appends a time that was made elsewhere, as [`Window::push_time`]; with phrases bias states of its tokens follow

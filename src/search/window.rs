@@ -116,6 +116,17 @@ impl Window {
         grow(&mut self.links, links, "links")
     }
 
+    /// Room for `times` more times, and for what they hold together.
+    pub(super) fn reserve_times(&mut self, times: usize, more: TimeStart) -> Result<()> {
+        try_reserve(&mut self.starts, times, "times")?;
+        try_reserve(&mut self.rows, more.row, "rows")?;
+        self.reserve(more.tokens, more.links)?;
+        match self.links.len().saturating_add(more.links) < EPSILON as usize {
+            true => Ok(()),
+            false => Err(Error::Limit("more links between two prunings than 2^31".into())),
+        }
+    }
+
     /// Gives all tokens bias state 0, if they had none.
     pub fn start_bias(&mut self) -> Result<()> {
         let more = self.states.len().saturating_sub(self.bias.len());
@@ -136,12 +147,7 @@ impl Window {
         row: &[f32],
     ) -> Result<()> {
         let start = self.end();
-        try_reserve(&mut self.starts, 1, "times")?;
-        try_reserve(&mut self.rows, row.len(), "rows")?;
-        self.reserve(states.len(), links.len())?;
-        if self.links.len() + links.len() >= EPSILON as usize {
-            return Err(Error::Limit("more links between two prunings than 2^31".into()));
-        }
+        self.reserve_times(1, TimeStart { tokens: states.len(), links: links.len(), row: row.len() })?;
         let source_is_there = |link: &Link| match link.src & EPSILON {
             0 => (link.src as usize) < before,
             _ => ((link.src & !EPSILON) as usize) < states.len(),

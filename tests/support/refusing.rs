@@ -21,6 +21,28 @@ thread_local! {
 static LEFT_OF_ALL: AtomicI64 = AtomicI64::new(-1);
 static LEAST_OF_ALL: AtomicI64 = AtomicI64::new(i64::MAX);
 
+/// Bytes of the blocks of [`NOTED`] bytes or more that there are.
+static HELD: AtomicI64 = AtomicI64::new(0);
+const NOTED: usize = 256;
+
+/// Bytes that the process holds, but for what is small.
+pub fn held() -> i64 {
+    HELD.load(Ordering::SeqCst)
+}
+
+fn note(block: *mut u8, size: usize) -> *mut u8 {
+    if !block.is_null() && size >= NOTED {
+        HELD.fetch_add(size as i64, Ordering::Relaxed);
+    }
+    block
+}
+
+fn forget(size: usize) {
+    if size >= NOTED {
+        HELD.fetch_sub(size as i64, Ordering::Relaxed);
+    }
+}
+
 /// Refuses this thread's allocation number `at` (from 0) of `least` bytes or more while `step` runs; `None`: none. Says
 /// whether there was one.
 pub fn refusing<T>(at: Option<usize>, least: usize, step: impl FnOnce() -> T) -> (bool, T) {
@@ -72,7 +94,7 @@ unsafe impl GlobalAlloc for Refusing {
             return std::ptr::null_mut();
         }
         // SAFETY: the caller's promise is handed on.
-        unsafe { System.alloc(layout) }
+        note(unsafe { System.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
@@ -80,10 +102,11 @@ unsafe impl GlobalAlloc for Refusing {
             return std::ptr::null_mut();
         }
         // SAFETY: the caller's promise is handed on.
-        unsafe { System.alloc_zeroed(layout) }
+        note(unsafe { System.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        forget(layout.size());
         // SAFETY: the caller's promise is handed on.
         unsafe { System.dealloc(block, layout) }
     }
@@ -93,7 +116,11 @@ unsafe impl GlobalAlloc for Refusing {
             return std::ptr::null_mut();
         }
         // SAFETY: the caller's promise is handed on.
-        unsafe { System.realloc(block, layout, size) }
+        let moved = note(unsafe { System.realloc(block, layout, size) }, size);
+        if !moved.is_null() {
+            forget(layout.size());
+        }
+        moved
     }
 }
 
