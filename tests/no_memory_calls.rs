@@ -378,6 +378,7 @@ fn chain() {
     unsafe {
         let both = [said.cast_const(), said.cast_const()];
         each("merging", 2, |out, err| koshi_supervision_merge(both.as_ptr(), 2, out, err), koshi_supervision_free);
+        each("copying", 1, |out, err| koshi_supervision_merge(both.as_ptr(), 1, out, err), koshi_supervision_free);
         for binary in [0, 1] {
             each("writing", 1, |out, err| koshi_supervision_to_memory(said, binary, out, err), koshi_buffer_free);
         }

@@ -9,7 +9,7 @@
 //! A final cost is an element with label and next state -1, the first of its state. Version 1, or flag 4, pads to 16
 //! bytes before both arrays. Facts from OpenFst's `compact-fst.h`.
 
-use crate::error::{Error, Result, try_filled, try_reserve};
+use crate::error::{Error, Result, try_copy, try_filled, try_reserve};
 use crate::graph::{FstBytes, VecSource};
 use crate::table::{Input, Output, SymbolTable};
 
@@ -46,6 +46,15 @@ pub struct Acceptor {
 }
 
 impl Acceptor {
+    /// A copy; fails only for lack of memory.
+    pub(super) fn try_clone(&self) -> Result<Acceptor> {
+        Ok(Acceptor {
+            offsets: try_copy(&self.offsets, WHAT)?,
+            arcs: try_copy(&self.arcs, WHAT)?,
+            finals: try_copy(&self.finals, WHAT)?,
+        })
+    }
+
     /// Number of states.
     pub fn num_states(&self) -> usize {
         self.finals.len()

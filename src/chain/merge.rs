@@ -20,7 +20,7 @@ impl Supervision {
         };
         let first = first.borrow();
         if others.is_empty() {
-            return Ok(first.clone());
+            return first.try_clone();
         }
         let mut num_sequences = 0usize;
         for (at, part) in parts.iter().enumerate() {
@@ -34,7 +34,9 @@ impl Supervision {
         if first.is_end_to_end() {
             for part in parts {
                 try_reserve(&mut fsts, part.borrow().fsts().len(), WHAT)?;
-                fsts.extend_from_slice(part.borrow().fsts());
+                for fst in part.borrow().fsts() {
+                    fsts.push(fst.try_clone()?);
+                }
             }
         } else {
             try_reserve(&mut fsts, 1, WHAT)?;

@@ -1,7 +1,9 @@
 //! What was said in a batch of sequences: the numerator of the objective.
 
 use super::acceptor::{self, Acceptor};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, try_copy, try_reserve};
+
+const WHAT: &str = "supervision";
 
 /// A supervision object of chain training: for each sequence, the pdfs that may stand in each frame, with costs.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +26,22 @@ pub(super) enum Paths {
 }
 
 impl Supervision {
+    /// A copy; fails only for lack of memory.
+    pub fn try_clone(&self) -> Result<Supervision> {
+        let paths = match &self.paths {
+            Paths::Joined { fst, times } => Paths::Joined { fst: fst.try_clone()?, times: try_copy(times, WHAT)? },
+            Paths::EndToEnd(fsts) => {
+                let mut copies = Vec::new();
+                try_reserve(&mut copies, fsts.len(), WHAT)?;
+                for fst in fsts {
+                    copies.push(fst.try_clone()?);
+                }
+                Paths::EndToEnd(copies)
+            }
+        };
+        Ok(Supervision { paths, alignment_pdfs: try_copy(&self.alignment_pdfs, WHAT)?, ..*self })
+    }
+
     /// Puts a supervision together and checks it.
     pub(super) fn new(
         weight: f32,
