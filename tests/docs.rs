@@ -85,8 +85,10 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 /// What is not of the header: programs, CMake's names, and variables of tests and builds.
 fn of_elsewhere(name: &str) -> bool {
     let examples = ["koshi_bench_gpu", "koshi_kaldi", "koshi_path_", "koshi_x"];
-    let variables = ["KOSHI_SHARED", "KOSHI_BLESS", "KOSHI_REQUIRE", "KOSHI_C_TESTS", "KOSHI_TEST_GPU", "KOSHI_SOFT"];
-    examples.contains(&name) || variables.iter().any(|variable| name.starts_with(variable))
+    let variables = ["SHARED", "BLESS", "REQUIRE", "C_TESTS", "TEST_GPU", "SOFT", "FUZZ"];
+    let variable =
+        name.strip_prefix("KOSHI_").is_some_and(|name| variables.iter().any(|start| name.starts_with(start)));
+    examples.contains(&name) || variable
 }
 
 #[test]
