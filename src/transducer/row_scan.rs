@@ -54,7 +54,8 @@ pub(super) struct RowScan {
 impl RowScan {
     pub fn new(shape: &Shape) -> Result<RowScan> {
         let mut groups = Vec::new();
-        try_reserve(&mut groups, shape.vocab_size.div_ceil(BLOCKS_A_GROUP * LANES), "scores")?;
+        // Those of whole blocks, and the rest.
+        try_reserve(&mut groups, (shape.vocab_size / LANES).div_ceil(BLOCKS_A_GROUP) + 1, "scores")?;
         Ok(RowScan { kind: shape.scores, blank: shape.blank, groups })
     }
 
@@ -638,11 +639,13 @@ mod tests {
         let mut answers = Vec::new();
         for (name, variant) in variants() {
             let mut scan = scan_of(kind, values.len(), blank);
+            let room = scan.groups.capacity();
             let before = Top { label: 77, value: 3.0 };
             let mut tops = Vec::with_capacity(1 + wanted.most());
             tops.push(before);
             let norm = variant(&mut scan, values, wanted, &mut tops);
             assert_eq!(tops.remove(0), before, "{name}: what is there stays");
+            assert_eq!(scan.groups.capacity(), room, "{name}: no memory is taken");
             let bits = norm.map(|norm| [norm.max, norm.log_sum].map(f32::to_bits));
             answers.push((name, bits, norm, tops));
         }
