@@ -173,6 +173,17 @@ fn long_launches() {
     }
 }
 
+/// The windows of the history make no launch shorter.
+#[test]
+fn launches_are_as_long_as_they_may_be() {
+    let _device = soft::alone("");
+    let (graph, data, dim) = busy();
+    let on_gpu = decoder(&graph, BackendChoice::Cuda, 1, SearchConfig { lattice_beam: 2.0, ..search() });
+    let before = host_and_launches(&on_gpu);
+    solo(&on_gpu, &Lists(Vec::new()), Matrix::dense(&data, dim).part(0, 128), usize::MAX);
+    assert_eq!(host_and_launches(&on_gpu), (before.0, before.1 + 2), "64 frames each");
+}
+
 #[test]
 fn every_schedule_gives_the_bits_of_the_cpu() {
     let (_alone, soft) = soft::alone("");

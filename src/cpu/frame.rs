@@ -342,8 +342,8 @@ fn lead_on<B: Biasing>(
     Ok(())
 }
 
-/// Refuses epsilon arcs from `level` that do not lead to a higher one, and states that are not the same for all arcs
-/// into them. Else links could go round; only a graph cache that is still being checked has such.
+/// Refuses epsilon arcs from `level` that do not lead to a higher one. Else links could go round; only a graph cache that is
+/// still being checked has such.
 fn check_levels(graph: &Graph, states: &[u32], links: &[Link], level: u32) -> Result<()> {
     for link in links {
         let state = states[link.dst as usize];

@@ -135,7 +135,15 @@ impl CudaChannel {
             self.keep_alive();
         }
         self.history.make_room(graph, config, room)?;
-        Ok(self.history.frames_to_look().min(self.history.times_to_full(config)))
+        Ok(self.history.frames_to_look().min(self.history.times_to_full()))
+    }
+
+    /// Prunes behind a launch, where lanes work side by side; [`CudaChannel::prepare`] is called for one after the other. What fails
+    /// is tried again there. Commits come before it.
+    pub(super) fn prune(&mut self, room: &mut Room) {
+        if self.history.commit_config().is_none() {
+            let _ = self.history.make_room(&self.shared.graph, &self.shared.config, room);
+        }
     }
 
     /// Searches the next time on the host, where a lane's memory does not do; time 0 without a row. On an error the

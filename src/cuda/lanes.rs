@@ -378,6 +378,7 @@ impl CudaLanes {
         let read = |at: usize| row(at).get(..columns).unwrap_or(row(at));
         self.shared.with_room(|Rooms { reached, .. }| channel.check(frames, words, read, reached))?;
         channel.take(frames, words, |at| Some(read(at)))?;
+        self.shared.with_room(|Rooms { room, .. }| channel.prune(room));
         let stops = channel.history.look_for_endpoint(&self.shared.graph)?;
         let next = row(frames.len());
         match report.status {

@@ -166,9 +166,13 @@ impl History {
         }
     }
 
-    /// Times that may be added before [`History::make_room`] is to be called again, which has just been.
-    pub fn times_to_full(&self, config: &SearchConfig) -> usize {
-        self.most_times(config).saturating_sub(self.younger.num_times()).max(1)
+    /// Times that may be added before [`History::make_room`] is to be called again, which has just been. Without commits a window
+    /// may be fuller than full: that costs memory, nothing else.
+    pub fn times_to_full(&self) -> usize {
+        match self.commits.config {
+            Some(_) => MOST_TIMES.saturating_sub(self.younger.num_times()).max(1),
+            None => usize::MAX,
+        }
     }
 
     /// Prunes when the younger window is full: survivors of the older one move to the trace, and its own take
