@@ -472,17 +472,19 @@ impl<B: Pending, E: Clone> Queue<B, E> {
     }
 
     /// The channel takes rows now; unless it was cancelled since [`Queue::begin`] with `stopped()` for an error, which is told
-    /// where `tell` says so.
+    /// where `tell` says so. Answers whether it was, as [`Queue::cancel`].
     pub fn open(&self, tell: bool, stopped: impl FnOnce() -> Option<E>) -> (bool, Next) {
         let mut state = self.lock();
         if state.closed {
             return (false, Next::NOTHING);
         }
-        match stopped() {
+        let error = stopped();
+        let cancelled = error.is_some();
+        match error {
             Some(error) => state.end(End::Failed(error), tell),
             None => state.stage = Stage::Open,
         }
-        (matches!(state.stage, Stage::Open), state.next())
+        (cancelled, state.next())
     }
 
     /// A caller finishes the channel at its own turn; `false` if something was queued since it was told

@@ -154,9 +154,9 @@ impl SharedChannel {
         *self.known.lock() = Known::default();
         channel.begin()?;
         let stopped = || self.canceller.has_cancelled().then(|| Arc::new(Error::Cancelled));
-        let (open, next) = self.queue.open(self.has_listener(), stopped);
+        let (cancelled, next) = self.queue.open(self.has_listener(), stopped);
         drop(channel);
-        self.count_cancelled(!open);
+        self.count_cancelled(cancelled);
         self.follow(next);
         Ok(())
     }
