@@ -117,8 +117,11 @@ pub fn first_unusable(row: &[f32], scale: f32) -> Option<usize> {
 
 #[inline(always)]
 fn usable(ll: f32, scaled: f32) -> bool {
-    // Comparisons with NaN are false, so NaN falls through both.
-    (ll == f32::NEG_INFINITY) | ((ll < f32::INFINITY) & (scaled > f32::NEG_INFINITY))
+    const INFINITY: u32 = f32::INFINITY.to_bits();
+    const NEG_INFINITY: u32 = f32::NEG_INFINITY.to_bits();
+    // By bits: of comparisons with NaN that compilers choose, valgrind has some wrong.
+    let (ll, scaled) = (ll.to_bits(), scaled.to_bits());
+    (ll == NEG_INFINITY) | ((ll & !(1 << 31) < INFINITY) & (scaled != NEG_INFINITY))
 }
 
 #[cfg(test)]
