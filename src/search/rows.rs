@@ -150,6 +150,34 @@ mod tests {
         assert!(matches!(error, Error::Scores { column: 2, .. }), "{error}");
     }
 
+    /// Rows of all lengths round those of vectors, with something odd in each place.
+    #[test]
+    fn each_column_is_looked_at() {
+        for len in 1..40 {
+            let row: Vec<f32> = (0..len).map(|at| at as f32 - 7.5).collect();
+            let mut costs = vec![f32::NAN; len + 1];
+            scale_row(&row, 0.1, 0, &mut costs).unwrap();
+            assert!(row.iter().zip(&costs).all(|(ll, cost)| cost.to_bits() == (-(0.1 * ll)).to_bits()));
+            for at in 0..len {
+                for (odd, scale, good) in [
+                    (f32::NAN, 1.0, false),
+                    (f32::INFINITY, 1.0, false),
+                    (f32::NEG_INFINITY, -2.0, true),
+                    (f32::MAX, 2.0, false),
+                    (f32::MAX, -2.0, true),
+                    (-f32::MAX, 2.0, true),
+                ] {
+                    let mut row = row.clone();
+                    row[at] = odd;
+                    let scaled = scale_row(&row, scale, 0, &mut costs);
+                    assert_eq!(scaled.is_ok(), good, "{odd} at {at} of {len}");
+                    assert_eq!(first_unusable(&row, scale), if good { None } else { Some(at) });
+                    assert!(!good || costs[at] == f32::INFINITY);
+                }
+            }
+        }
+    }
+
     #[test]
     fn padding_is_never_part_of_a_row() {
         let data = [1.0, 2.0, f32::NAN, 3.0, 4.0];
