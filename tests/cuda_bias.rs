@@ -167,7 +167,7 @@ fn long_launches() {
         let expected = solo(&decoder(&graph, BackendChoice::Cpu, 1, search), &lists, rows, 1);
         let on_gpu = decoder(&graph, BackendChoice::Cuda, 1, search);
         assert_eq!(solo(&on_gpu, &lists, rows, usize::MAX), expected, "{lattice_beam}");
-        // Time 0 of the decoder; one launch for each stretch of at most 60 frames.
+        // Time 0 of the decoder; one launch for each stretch of at most 64 frames.
         assert_eq!(host_and_launches(&on_gpu).0, 0);
         assert!((6..12).contains(&host_and_launches(&on_gpu).1), "{:?}", host_and_launches(&on_gpu));
     }
