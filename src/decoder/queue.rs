@@ -471,8 +471,8 @@ impl<B: Pending, E: Clone> Queue<B, E> {
         self.changed.notify_all();
     }
 
-    /// The channel takes rows now; unless it was cancelled since [`Queue::begin`] with `stopped()` for an error, which is told
-    /// where `tell` says so. Answers whether it was, as [`Queue::cancel`].
+    /// The channel takes rows now; unless it was cancelled since it began, behind [`Queue::begin`], with `stopped()` for an error, which
+    /// is told where `tell` says so. Answers whether it was, as [`Queue::cancel`].
     pub fn open(&self, tell: bool, stopped: impl FnOnce() -> Option<E>) -> (bool, Next) {
         let mut state = self.lock();
         if state.closed {
