@@ -67,21 +67,22 @@ for setting in "${settings[@]}"; do
   IFS=, read -r beam lattice_beam max_active scale <<<"$setting"
   options=(--beam="$beam" --lattice-beam="$lattice_beam" --max-active="$max_active" --acoustic-scale="$scale"
     --determinize-lattice=false --allow-partial=true)
-  ours='' theirs='' search=''
+  whole='' loading='' theirs='' search=''
   for ((round = 0; round < rounds; round++)); do
-    # What it takes to start and load the graph is known from a run over no scores at all.
-    loading=$(processor_seconds run_koshi /dev/null)
-    seconds=$(processor_seconds run_koshi "$likes")
+    # What it takes to start and load the graph is known from runs over no scores at all. It varies, by what the kernel does for
+    # new memory: medians of both are compared.
+    loading+=$(processor_seconds run_koshi /dev/null)$'\n'
+    whole+=$(processor_seconds run_koshi "$likes")$'\n'
     frames=$(sed -n 's/.* over \([0-9]*\) frames\..*/\1/p' "$log" | tail -1)
     our_likelihood=$(number_after 'Overall log-likelihood per frame is' <"$log")
-    ours+=$(per_frame "$frames" "$seconds" "-$loading")$'\n'
     "$peer/kaldi-latgen" "${options[@]}" "$model" "$graph" "$likes" /dev/null >"$log"
     their_likelihood=$(number_after 'log-likelihood a frame' <"$log")
     seconds=$(number_after search <"$log")
     search+=$(per_frame "$frames" "$seconds")$'\n'
     theirs+=$(per_frame "$frames" "$seconds" "$(number_after reading <"$log")" "$(number_after writing <"$log")")$'\n'
   done
-  ours=$(median <<<"${ours%?}") theirs=$(median <<<"${theirs%?}") search=$(median <<<"${search%?}")
+  ours=$(per_frame "$frames" "$(median <<<"${whole%?}")" "-$(median <<<"${loading%?}")")
+  theirs=$(median <<<"${theirs%?}") search=$(median <<<"${search%?}")
   awk -v name="$setting" -v k="$ours" -v a="$theirs" -v s="$search" -v l="$our_likelihood $their_likelihood" \
     'BEGIN { printf "%-34s %9.1f %9.1f %9.1f %8.2f %8.2f   %s\n", name, k, a, s, a / k, s / k, l }'
 done
