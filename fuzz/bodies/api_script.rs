@@ -248,13 +248,7 @@ unsafe extern "C" fn told_why(
 pub fn run(bytes: &[u8]) -> bool {
     let alone = Alone::new();
     let mut script = Script::new(&mut Bytes(bytes));
-    let mut bytes = Bytes(bytes.get(4..).unwrap_or_default());
-    for _ in 0..MOST_CALLS {
-        if bytes.0.is_empty() {
-            break;
-        }
-        script.step(&mut bytes);
-    }
+    Bytes(bytes.get(4..).unwrap_or_default()).steps(MOST_CALLS, |bytes| script.step(bytes));
     script.end();
     alone.end();
     true
@@ -458,7 +452,7 @@ impl Script {
 
     fn push(&mut self, at: usize, queued: bool, bytes: &mut Bytes) {
         let rows = some_rows(bytes);
-        let data: Vec<f32> = rows.iter().copied().flat_map(face::row).collect();
+        let data = face::rows(&rows);
         let known = &mut self.channels[at];
         let channel = known.handle as *mut koshi_channel;
         // SAFETY: an array with its length.
@@ -528,7 +522,7 @@ impl Script {
         let Some(rows) = known.rows.clone().filter(|_| known.live && known.open && !self.ruled) else { return };
         let channel = known.handle as *mut koshi_channel;
         let config = koshi_decoder_config { num_lanes: 1, num_threads: 1, ..self.config };
-        let data: Vec<f32> = rows.iter().copied().flat_map(face::row).collect();
+        let data = face::rows(&rows);
         // SAFETY: live handles, arrays with their lengths, places for results.
         unsafe {
             assert_eq!(call(|err| koshi_channel_wait(channel, -1.0, err)), 0, "{rows:?}");
@@ -549,7 +543,7 @@ impl Script {
             world: Arc::clone(&self.world),
             action: bytes.next() % 28,
             target: bytes.next(),
-            rows: rows.iter().copied().flat_map(face::row).collect(),
+            rows: face::rows(rows),
             frames: rows.len() as i64,
             fails_at: -1,
             columns: DIM as i32,
@@ -645,17 +639,9 @@ impl Script {
     fn batch(&mut self, bytes: &mut Bytes) {
         let each: Vec<(usize, Vec<usize>)> =
             (0..bytes.below(5)).map(|_| (self.pick(bytes), some_rows(bytes))).collect();
-        let data: Vec<Vec<f32>> =
-            each.iter().map(|(_, rows)| rows.iter().copied().flat_map(face::row).collect()).collect();
-        let items = each.iter().zip(&data).map(|((at, rows), data)| koshi_decoder_item {
-            channel: self.channels[*at].handle as *mut koshi_channel,
-            rows: data.as_ptr(),
-            frames: rows.len(),
-            dim: DIM,
-            stride: DIM,
-            status: 12345,
-            reserved: 0,
-        });
+        let data: Vec<Vec<f32>> = each.iter().map(|(_, rows)| face::rows(rows)).collect();
+        let handle = |at: usize| self.channels[at].handle as *mut koshi_channel;
+        let items = each.iter().zip(&data).map(|((at, _), data)| face::item(handle(*at), data));
         let mut items: Vec<koshi_decoder_item> = items.collect();
         let size = size_of::<koshi_decoder_item>();
         // SAFETY: an array with its length, whose rows live.

@@ -27,13 +27,7 @@ const PDFS: usize = 2;
 pub fn run(bytes: &[u8]) -> bool {
     let alone = Alone::new();
     let mut script = Script::default();
-    let mut bytes = Bytes(bytes);
-    for _ in 0..MOST_CALLS {
-        if bytes.0.is_empty() {
-            break;
-        }
-        script.step(&mut bytes);
-    }
+    Bytes(bytes).steps(MOST_CALLS, |bytes| script.step(bytes));
     script.end();
     alone.end();
     true

@@ -126,6 +126,16 @@ impl Bytes<'_> {
         first
     }
 
+    /// Takes steps until the bytes are used up, no more than so many.
+    pub fn steps(&mut self, most: usize, mut step: impl FnMut(&mut Bytes)) {
+        for _ in 0..most {
+            if self.0.is_empty() {
+                break;
+            }
+            step(self);
+        }
+    }
+
     pub fn below(&mut self, bound: usize) -> usize {
         usize::from(self.next()) % bound
     }
@@ -205,6 +215,20 @@ pub fn config() -> koshi_decoder_config {
     config.backend = koshi_backend::KOSHI_BACKEND_CPU as i32;
     (config.num_lanes, config.num_threads) = (1, 1);
     config
+}
+
+/// What is in the status of an item before the call.
+pub const UNTOLD: koshi_status = 12345;
+
+/// Rows of the pool for a channel, as an item of a batch.
+pub fn item(channel: *mut koshi_channel, rows: &[f32]) -> koshi_decoder_item {
+    let (frames, rows) = (rows.len() / DIM, rows.as_ptr());
+    koshi_decoder_item { channel, rows, frames, dim: DIM, stride: DIM, status: UNTOLD, reserved: 0 }
+}
+
+/// Rows of the pool, one after the other.
+pub fn rows(numbers: &[usize]) -> Vec<f32> {
+    numbers.iter().copied().flat_map(row).collect()
 }
 
 /// A row of the pool.

@@ -131,12 +131,7 @@ pub fn run(bytes: &[u8]) -> bool {
         alone.end();
         return false;
     };
-    for _ in 0..MOST_CALLS {
-        if bytes.0.is_empty() {
-            break;
-        }
-        script.step(&mut bytes);
-    }
+    bytes.steps(MOST_CALLS, |bytes| script.step(bytes));
     script.end(before);
     alone.end();
     true
@@ -282,7 +277,7 @@ impl Script {
         if known.rows.as_ref().is_some_and(|all| all.len() + rows.len() > MOST_FRAMES) {
             return;
         }
-        let data: Vec<f32> = rows.iter().copied().flat_map(face::row).collect();
+        let data = face::rows(&rows);
         // SAFETY: an array with its length.
         let status = call(|err| unsafe { koshi_channel_push(known.handle, data.as_ptr(), rows.len(), DIM, DIM, err) });
         self.pushed(at, &rows, status);
@@ -291,7 +286,7 @@ impl Script {
     /// Queued, and waited for: a failure there ends the utterance.
     fn submit(&mut self, at: usize, bytes: &mut Bytes) {
         let rows = some_rows(bytes);
-        let data: Vec<f32> = rows.iter().copied().flat_map(face::row).collect();
+        let data = face::rows(&rows);
         let channel = self.channels[at].handle;
         // SAFETY: an array with its length.
         let status = unsafe {
@@ -308,16 +303,8 @@ impl Script {
 
     fn batch(&mut self, bytes: &mut Bytes) {
         let each: Vec<Vec<usize>> = self.channels.iter().map(|_| some_rows(bytes)).collect();
-        let data: Vec<Vec<f32>> = each.iter().map(|rows| rows.iter().copied().flat_map(face::row).collect()).collect();
-        let items = self.channels.iter().zip(&each).zip(&data).map(|((known, rows), data)| koshi_decoder_item {
-            channel: known.handle,
-            rows: data.as_ptr(),
-            frames: rows.len(),
-            dim: DIM,
-            stride: DIM,
-            status: 12345,
-            reserved: 0,
-        });
+        let data: Vec<Vec<f32>> = each.iter().map(|rows| face::rows(rows)).collect();
+        let items = self.channels.iter().zip(&data).map(|(known, data)| face::item(known.handle, data));
         let mut items: Vec<koshi_decoder_item> = items.collect();
         let (size, data) = (size_of::<koshi_decoder_item>(), items.as_mut_ptr());
         // SAFETY: an array with its length, whose rows live.
@@ -325,7 +312,7 @@ impl Script {
         for (at, rows) in each.iter().enumerate() {
             match status {
                 0.. => self.pushed(at, rows, items[at].status),
-                _ => assert!(items[at].status == 12345 && FAILURES.contains(&status), "{status}"),
+                _ => assert!(items[at].status == face::UNTOLD && FAILURES.contains(&status), "{status}"),
             }
         }
     }
@@ -353,7 +340,7 @@ impl Script {
         let Channel { handle, rows: Some(rows), phrases: chosen } = self.channels[at].clone() else { return };
         self.note_report();
         self.disarm();
-        let data: Vec<f32> = rows.iter().copied().flat_map(face::row).collect();
+        let data = face::rows(&rows);
         // SAFETY: live handles, arrays with their lengths, places for results.
         unsafe {
             let cpu = make(|out, err| koshi_decoder_new(face::graph(), &self.config, out, err)).expect("a decoder");
