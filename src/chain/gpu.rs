@@ -208,11 +208,6 @@ fn fill_lengths(places: &mut Vec<u32>, lengths: Option<&[u32]>, sequences: usize
     Ok(())
 }
 
-#[cold]
-fn cannot_be(what: &str) -> Error {
-    Error::Device(format!("what the GPU has handed over of the chain objective cannot be right: {what}"))
-}
-
 /// Probabilities may be anything: where they are out of range there is no objective. Squares are of scores that are finite.
 fn can_be(found: &cuda::ChainOutcome) -> bool {
     found.squares >= 0.0 && found.squares.is_finite() && found.reserved == 0
@@ -228,7 +223,7 @@ fn wait(
     let ((lengths, frames, backward), (found, scales)) = (batch, device);
     call.outcomes(found, scales)?;
     if !found.iter().all(can_be) {
-        return Err(cannot_be("the outcome of a sequence"));
+        return Err(cuda::cannot_be_right("the outcome of a sequence of the chain objective"));
     }
     resize(outcomes, Some(lengths.len()), Outcome::default())?;
     for (sequence, (place, found)) in outcomes.iter_mut().zip(&*found).enumerate() {
@@ -294,7 +289,7 @@ pub(super) unsafe fn denominator(
                 rows.filter(|(row, _)| row / num_sequences < counts(row % num_sequences) as usize)
             };
             if rows().any(|(_, occupancies)| !occupancies.iter().all(|occupancy| occupancy.is_finite())) {
-                return Err(cannot_be("an occupancy"));
+                return Err(cuda::cannot_be_right("an occupancy of the chain objective"));
             }
             for (row, occupancies) in rows() {
                 let places = matrix.row(row).iter_mut();

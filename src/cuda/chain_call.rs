@@ -9,8 +9,9 @@ use super::chain_layout::{
     AddParameters, ChainOutcome, ChainParameters, DerivativeParameters, GatherParameters, Places, ROW_THREADS,
 };
 use super::context::{Context, Entered, Event, Stream};
+use super::handed::cannot_be_right;
 use super::memory::DeviceMemory;
-use crate::error::{Error, Result, try_reserve};
+use crate::error::{Result, try_reserve};
 
 const WHAT: &str = "the chain objective";
 
@@ -142,6 +143,10 @@ pub struct ChainCall<'a> {
 impl ChainGraph {
     /// Begins a call: takes memory, and copies what the host has to the device. [`Error::NoMemory`],
     /// [`Error::Device`], [`Error::Limit`].
+    ///
+    /// [`Error::NoMemory`]: crate::Error::NoMemory
+    /// [`Error::Device`]: crate::Error::Device
+    /// [`Error::Limit`]: crate::Error::Limit
     ///
     /// # Safety
     /// A matrix in device memory is there, with as many rows and columns as the batch and graph have, until the call
@@ -442,7 +447,7 @@ fn check_finite(derivatives: &[f32]) -> Result<()> {
     // All of them, without a branch: nearly always they are.
     match derivatives.iter().fold(true, |good, value| good & value.is_finite()) {
         true => Ok(()),
-        false => Err(Error::Device("what the GPU has handed over cannot be right: a derivative is not finite".into())),
+        false => Err(cannot_be_right("a derivative is not finite")),
     }
 }
 

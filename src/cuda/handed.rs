@@ -32,14 +32,15 @@ pub(super) struct Handed<'a> {
 /// Why a time is refused.
 type Wrong = &'static str;
 
+/// For what a GPU has handed over that cannot be right.
 #[cold]
-fn error(what: Wrong) -> Error {
+pub fn cannot_be_right(what: &str) -> Error {
     Error::Device(format!("what the GPU has handed over cannot be right: {what}"))
 }
 
 impl<'a> Handed<'a> {
     pub fn new(report: &FrameReport, words: &'a [u32]) -> Result<Handed<'a>> {
-        Handed::of(report, words).ok_or_else(|| error("it reports more than it has written"))
+        Handed::of(report, words).ok_or_else(|| cannot_be_right("it reports more than it has written"))
     }
 
     fn of(report: &FrameReport, words: &'a [u32]) -> Option<Handed<'a>> {
@@ -89,7 +90,7 @@ impl<'a> Launch<'a> {
                 .and_then(|()| check_links(self.graph, report, handed, before, row(at), reached));
             if let Err(what) = checked {
                 let frame = before.map_or("time 0".into(), |_| format!("frame {}", self.frames + at as u64));
-                return Err(error(what).context(frame));
+                return Err(cannot_be_right(what).context(frame));
             }
             before = Some(handed.tokens);
         }

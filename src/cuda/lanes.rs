@@ -376,9 +376,12 @@ impl CudaLanes {
         };
         // Those columns that the graph reads.
         let read = |at: usize| row(at).get(..columns).unwrap_or(row(at));
-        self.shared.with_room(|Rooms { reached, .. }| channel.check(frames, words, read, reached))?;
-        channel.take(frames, words, |at| Some(read(at)))?;
-        self.shared.with_room(|Rooms { room, .. }| channel.prune(room));
+        self.shared.with_room(|Rooms { room, reached }| {
+            channel.check(frames, words, read, reached)?;
+            channel.take(frames, words, |at| Some(read(at)))?;
+            channel.prune(room);
+            Ok(())
+        })?;
         let stops = channel.history.look_for_endpoint(&self.shared.graph)?;
         let next = row(frames.len());
         match report.status {

@@ -30,6 +30,7 @@ pub use chain_call::{ChainBatch, ChainCall, ChainDerivative, ChainMatrix, ChainM
 pub use chain_graph::{ChainArrays, ChainGraph};
 pub use chain_layout::{ChainArc, ChainGroup, ChainOutcome};
 pub use channel::CudaChannel;
+pub(crate) use handed::cannot_be_right;
 pub use lanes::CudaLanes;
 pub use probe::{DeviceInfo, devices};
 pub use workspace::{DeviceRows, StageSeconds};
