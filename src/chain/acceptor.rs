@@ -55,6 +55,15 @@ impl Acceptor {
         })
     }
 
+    /// Adds copies of `fsts` to a list; fails only for lack of memory.
+    pub(super) fn copy_all(fsts: &[Acceptor], to: &mut Vec<Acceptor>) -> Result<()> {
+        try_reserve(to, fsts.len(), WHAT)?;
+        for fst in fsts {
+            to.push(fst.try_clone()?);
+        }
+        Ok(())
+    }
+
     /// Number of states.
     pub fn num_states(&self) -> usize {
         self.finals.len()

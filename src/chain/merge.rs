@@ -33,10 +33,7 @@ impl Supervision {
         let mut fsts = Vec::new();
         if first.is_end_to_end() {
             for part in parts {
-                try_reserve(&mut fsts, part.borrow().fsts().len(), WHAT)?;
-                for fst in part.borrow().fsts() {
-                    fsts.push(fst.try_clone()?);
-                }
+                Acceptor::copy_all(part.borrow().fsts(), &mut fsts)?;
             }
         } else {
             try_reserve(&mut fsts, 1, WHAT)?;

@@ -1,7 +1,7 @@
 //! What was said in a batch of sequences: the numerator of the objective.
 
 use super::acceptor::{self, Acceptor};
-use crate::error::{Error, Result, try_copy, try_reserve};
+use crate::error::{Error, Result, try_copy};
 
 const WHAT: &str = "supervision";
 
@@ -32,10 +32,7 @@ impl Supervision {
             Paths::Joined { fst, times } => Paths::Joined { fst: fst.try_clone()?, times: try_copy(times, WHAT)? },
             Paths::EndToEnd(fsts) => {
                 let mut copies = Vec::new();
-                try_reserve(&mut copies, fsts.len(), WHAT)?;
-                for fst in fsts {
-                    copies.push(fst.try_clone()?);
-                }
+                Acceptor::copy_all(fsts, &mut copies)?;
                 Paths::EndToEnd(copies)
             }
         };
