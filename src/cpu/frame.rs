@@ -42,6 +42,12 @@ impl Scratch {
         })
     }
 
+    /// Empties what belongs to a time, for one of so many candidates.
+    fn start<B: Biasing>(&mut self, candidates: usize) -> Result<()> {
+        self.levels.clear();
+        B::table(&mut self.hash, &mut self.pairs).start(candidates)
+    }
+
     pub fn memory(&self) -> usize {
         self.hash.memory()
             + self.pairs.memory()
@@ -169,14 +175,6 @@ fn take_back(scratch: &mut Scratch, window: &mut Window, end: TimeStart, inserte
 
 /// How many candidates ahead their slots are asked for.
 const SLOTS_AHEAD: usize = 8;
-
-impl Scratch {
-    /// Empties what belongs to a time, for one of so many candidates.
-    fn start<B: Biasing>(&mut self, candidates: usize) -> Result<()> {
-        self.levels.clear();
-        B::table(&mut self.hash, &mut self.pairs).start(candidates)
-    }
-}
 
 /// Pass 2: all candidates within theta, which stand behind `from` in the window, become links, their states tokens.
 /// The tokens of the time begin where `from` says, its candidates perhaps later: some may have become links already.

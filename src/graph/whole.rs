@@ -63,8 +63,7 @@ impl WholeCheck {
             thread::park_timeout(HEAD_START);
             its.check();
         });
-        let thread = thread.ok();
-        WholeCheck { work, thread }
+        WholeCheck { work, thread: thread.ok() }
     }
 
     /// Waits for the end of the check.
