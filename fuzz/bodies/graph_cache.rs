@@ -17,7 +17,7 @@ use twox_hash::XxHash3_64;
 use super::face::{Alone, DIM, config, free, free_made, row, status, tangle};
 
 /// Bytes of the head, and where its checksum stands in it.
-const HEAD: usize = 296;
+const HEAD: usize = 1320;
 const SUM: std::ops::Range<usize> = 16..24;
 const NUM_PARTS: usize = 7;
 const INTERNAL: koshi_status = koshi_status_code::KOSHI_E_INTERNAL as koshi_status;

@@ -6,6 +6,9 @@
 //! then       parts, each at a multiple of 4,096, in the order of PARTS; their bytes are those of the arrays in memory
 //! ```
 //!
+//! The head lists the pages that the first frames of a search touch (`early.rs`). They are asked for when a file is
+//! opened, so that a file on disk is waited for once or twice and not once a page; nothing else is done with the list.
+//!
 //! The head is checked whenever a file is opened. Reading all of a large file would take far longer than its first
 //! frame, so the rest is checked by `whole.rs` meanwhile. Until then its contents are not believed: whatever the
 //! search reads out of it is looked up with bounds, and rows are as wide as any column of 16 bits.
@@ -22,8 +25,9 @@ use twox_hash::XxHash3_64;
 
 use super::array::Array;
 use super::blocks::{FinalState, Graph, HAS_EPSILONS, PADDING_WORDS, Totals};
+use super::early::{self, MOST_PAGES, Run};
 use super::labels::{ArcLabels, Bits, EpsilonPlaces, SparseLabels};
-use super::mapped::Mapped;
+use super::mapped::{self, Mapped};
 use super::source::{ColumnMap, ColumnRule, Columns};
 use super::whole::{Part, WholeCheck};
 use crate::error::{Error, Result};
@@ -32,13 +36,13 @@ use crate::error::{Error, Result};
 pub(super) const MAGIC: [u8; 8] = *b"KoshiGr\n";
 
 /// Of the form below. A change of it, or of the blocks, takes the next number.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Says in which order the bytes of a number stand.
 const ORDER: u32 = 0x0102_0304;
 
 /// Parts begin at multiples of it.
-const PAGE: u64 = 4096;
+pub(super) const PAGE: u64 = 4096;
 
 /// What the parts hold.
 const PARTS: [&str; 7] = [
@@ -82,8 +86,13 @@ struct Head {
     /// 1 where some state of the file that the graph was read from has an epsilon arc before an emitting one.
     mixed: u32,
     zero: u32,
+    /// The pages that the first frames touch.
+    early: [Run; MOST_PAGES],
     parts: [Extent; PARTS.len()],
 }
+
+/// Bytes of the head.
+pub(super) const HEAD: usize = size_of::<Head>();
 
 /// Where a part stands, and what its bytes add up to.
 #[derive(Clone, Copy, Default, Pod, Zeroable)]
@@ -152,23 +161,29 @@ impl Head {
             && ranks == bits * 4
             && olabels.is_multiple_of(4)
             && olabels / 4 <= self.num_arcs
+            && early::fit(&self.early, len.div_ceil(PAGE))
             && places == if self.mixed != 0 { bits * 8 } else { 0 };
         if good { Ok(()) } else { fault("the numbers in the head of the graph cache do not fit together") }
     }
 }
 
-/// Maps a graph that [`Graph::write_cache`] wrote. `columns` must be the rule that it was laid out with.
-pub(super) fn open(name: &str, map: Mapped, columns: Columns) -> Result<Graph> {
-    let bytes = map.bytes();
-    let head = bytes.get(..size_of::<Head>()).map(bytemuck::pod_read_unaligned::<Head>);
-    let head = head.ok_or_else(|| Error::format(name, bytes.len() as u64, "the graph cache ends within its head"))?;
-    head.check(name, bytes.len() as u64)?;
+/// Maps a graph that [`Graph::write_cache`] wrote. `begin` is the beginning of the file: [`HEAD`] bytes, if it has so
+/// many. `columns` must be the rule that it was laid out with.
+pub(super) fn open(name: &str, file: &File, begin: &[u8], columns: Columns) -> Result<Graph> {
+    let head = begin.get(..HEAD).map(bytemuck::pod_read_unaligned::<Head>);
+    let head = head.ok_or_else(|| Error::format(name, begin.len() as u64, "the graph cache ends within its head"))?;
+    let map = Mapped::new(name, file)?;
+    head.check(name, map.bytes().len() as u64)?;
     let rule = ColumnMap::new(&columns)?.rule(&columns);
     if rule != head.rule {
         let (wanted, held) = (rule.name(), head.rule.name());
         let same = if wanted == held { ", another one" } else { "" };
         let message = format!("{name}: the graph cache was made with {held}, not with {wanted}{same}");
         return Err(Error::Graph(message));
+    }
+    map.expect_jumps();
+    for run in head.early.iter().filter(|run| run.count != 0) {
+        mapped::ask_for(file, u64::from(run.first) * PAGE, u64::from(run.count) * PAGE);
     }
     let map = Arc::new(map);
     let mut graph = arrange(&map, &head, &columns)?;
@@ -312,6 +327,7 @@ impl Graph {
             long_ilabels,
             mixed: u32::from(self.epsilon_places.epsilons.is_some()),
             zero: 0,
+            early: self.early_pages(extents[0].at / PAGE)?,
             parts: extents,
         };
         Ok((head, parts))

@@ -24,6 +24,32 @@ impl Mapped {
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
+
+    /// From now on pages that are missed are read alone. Linux reads as much around each as it does ahead of a file that
+    /// is read on, which is megabytes on some machines, and who misses the next page waits for all of that.
+    pub fn expect_jumps(&self) {
+        #[cfg(unix)]
+        let _ = self.0.advise(memmap2::Advice::Random);
+    }
+
+    /// Takes [`Mapped::expect_jumps`] back.
+    pub fn expect_anything(&self) {
+        #[cfg(unix)]
+        let _ = self.0.advise(memmap2::Advice::Normal);
+    }
+}
+
+/// Has bytes of a file read that will be touched soon, without waiting for them. `len` is not 0.
+pub(super) fn ask_for(file: &File, begin: u64, len: u64) {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::fd::AsRawFd;
+        // Half as long as madvise where the bytes are in memory already.
+        // SAFETY: a file that is open, and numbers; it is a hint, and touches no memory of the process.
+        unsafe { libc::posix_fadvise(file.as_raw_fd(), begin as _, len as _, libc::POSIX_FADV_WILLNEED) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (file, begin, len);
 }
 
 /// Gives memory back that a walk over a file has behind it, so that a file larger than the memory

@@ -4,6 +4,7 @@ mod array;
 mod blocks;
 mod cache;
 mod cache_check;
+mod early;
 mod feed;
 mod fill;
 mod fst_bytes;

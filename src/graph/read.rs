@@ -1,6 +1,7 @@
 //! Graphs from files, memory and streams.
 
 use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use super::blocks::Graph;
@@ -53,10 +54,14 @@ impl Graph {
         } else if about.len() == 0 {
             from_bytes(&name, &[], 0, Behind::nothing(), columns)
         } else {
-            let map = Mapped::new(&name, &file)?;
-            if map.bytes().starts_with(&cache::MAGIC) {
-                return cache::open(&name, map, columns);
+            // Not out of the map: a page that is missed there may be read with megabytes around it.
+            let mut begin = [0; cache::HEAD];
+            let begin = &mut begin[..about.len().min(cache::HEAD as u64) as usize];
+            (&file).read_exact(begin).map_err(io("reading"))?;
+            if begin.starts_with(&cache::MAGIC) {
+                return cache::open(&name, &file, begin, columns);
             }
+            let map = Mapped::new(&name, &file)?;
             from_bytes(&name, map.bytes(), 0, Behind::of(&map), columns)
         };
         graph.map_err(|error| name_it(error, &name))

@@ -94,6 +94,7 @@ impl Work {
 
     fn outcome(&self) -> &Option<Error> {
         self.fault.get_or_init(|| {
+            self.map.expect_anything();
             let checked = self.check_sums().and_then(|()| self.graph.check_blocks(&self.unwanted, self.behind()));
             self.parts.iter().skip(1).for_each(|part| self.behind().drop(&self.map.bytes()[part.bytes.clone()]));
             checked.err().map(|error| name_it(error, &self.file))
