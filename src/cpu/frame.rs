@@ -1,11 +1,13 @@
 //! One time of the search: candidates to tokens and links (pass 2), closure, emission.
 
+use std::ops::Range;
+
 use crate::error::{Error, Result, try_reserve};
 use crate::graph::{Graph, HAS_EPSILONS, Header};
 use crate::search::{EPSILON, Link, Room, SearchConfig, TimeStart, Window, grow, largest_fitting};
 
 use super::biasing::Biasing;
-use super::hash::StateHash;
+use super::hash::{Slots, StateHash};
 use super::levels::LevelQueue;
 
 /// Working space of a thread while it advances a channel. Nothing of a channel is kept in it
@@ -178,8 +180,6 @@ const SLOTS_AHEAD: usize = 8;
 
 /// Pass 2: all candidates within theta, which stand behind `from` in the window, become links, their states tokens.
 /// The tokens of the time begin where `from` says, its candidates perhaps later: some may have become links already.
-// On their own this loop and those below keep their registers.
-#[inline(never)]
 fn insert<B: Biasing>(theta: f32, scratch: &mut Scratch, window: &mut Window, from: TimeStart) -> Result<()> {
     let Scratch { hash, pairs, bias, .. } = scratch;
     let hash = B::table(hash, pairs);
@@ -191,54 +191,93 @@ fn insert<B: Biasing>(theta: f32, scratch: &mut Scratch, window: &mut Window, fr
     if window.links.len() >= EPSILON as usize {
         return Err(Error::Limit("more links between two prunings than 2^31".into()));
     }
-    let first_token = from.tokens;
-    let before = window.states.len() - first_token;
+    let first = from.tokens;
+    let before = window.states.len() - first;
     while hash.fits() < before + count {
-        let biases = &B::states(&window.bias, window.states.len())[first_token..];
-        let keys = window.states[first_token..].iter().zip(biases);
-        hash.grow(keys.map(|(state, &bias)| B::key(state & !HAS_EPSILONS, bias)))?;
+        let biases = &B::states(&window.bias, window.states.len())[first..];
+        hash.grow(window.states[first..].iter().zip(biases).map(|(&state, &bias)| B::key(state, bias)))?;
     }
-    let biases = B::states(bias, count);
-    let mut slots = hash.slots();
-    let (mut tokens, mut kept) = (before, 0usize);
-    // SAFETY: `reserve` made room for `count` more tokens, and each candidate adds at most one, so every write
-    // of a token lies within the capacity: `tokens < before + count` whenever one is written, since each earlier
-    // candidate counted at most one. A token that the hash answers with is below `tokens` after counting, so its cost
-    // has been written. `kept <= at < count`, the length of `links`. The lengths set at the end cover written records
-    // only.
+    let Window { states, bias: token_bias, alphas, links, .. } = window;
+    // SAFETY: there are `before` tokens from `first` on, and `reserve` made room for as many more as there are
+    // candidates. The lengths cover written records only.
     unsafe {
-        let states_end = window.states.as_mut_ptr().add(first_token);
-        let alphas_end = window.alphas.as_mut_ptr().add(first_token);
-        let bias_end = window.bias.as_mut_ptr().wrapping_add(if B::ON { first_token } else { 0 });
-        let links = &mut window.links[from.links..];
-        for at in 0..count {
-            if let Some(ahead) = links.get(at + SLOTS_AHEAD) {
-                slots.prefetch(B::key(ahead.dst & !HAS_EPSILONS, biases[at + SLOTS_AHEAD]));
-            }
-            let link = *links.get_unchecked(at);
+        let tokens = Tokens {
+            states: states.as_mut_ptr().add(first),
+            alphas: alphas.as_mut_ptr().add(first),
+            bias: if B::ON { token_bias.as_mut_ptr().add(first) } else { std::ptr::null_mut() },
+        };
+        let (tokens, kept) =
+            number::<B>(theta, &mut links[from.links..], B::states(bias, count), tokens, before, hash.slots());
+        let kept = kept.offset_from_unsigned(links.as_mut_ptr());
+        states.set_len(first + tokens);
+        alphas.set_len(first + tokens);
+        token_bias.set_len(if B::ON { first + tokens } else { 0 });
+        links.truncate(kept);
+    }
+    Ok(())
+}
+
+/// Where the tokens of a time begin.
+struct Tokens {
+    states: *mut u32,
+    alphas: *mut f32,
+    /// Not used without phrases.
+    bias: *mut u32,
+}
+
+/// Gives each of `candidates` within theta the number of its token in place of its destination, and moves them up.
+/// How many tokens there are then, and how many candidates are left.
+///
+/// # Safety
+/// `tokens` has `before` of them, those of which the table knows, and room for as many more as there are candidates;
+/// there is a bias state for each candidate.
+// On their own this loop and those below keep their registers.
+#[inline(never)]
+unsafe fn number<B: Biasing>(
+    theta: f32,
+    candidates: &mut [Link],
+    biases: &[B::State],
+    tokens: Tokens,
+    before: usize,
+    mut slots: Slots<'_, B::Key>,
+) -> (usize, *mut Link) {
+    let Tokens { states, alphas, bias: bias_to } = tokens;
+    let mut tokens = before;
+    let Range { start, end } = candidates.as_mut_ptr_range();
+    if candidates.is_empty() {
+        return (tokens, start);
+    }
+    // SAFETY: each candidate adds at most one token, so every write of one lies within the room: `tokens < before +
+    // candidates.len()` whenever one is written, since each earlier candidate counted at most one. A token that the
+    // table answers with is below `tokens` after counting, so its cost has been written. `first..=last` are the
+    // candidates; `kept <= at` whenever it is written.
+    unsafe {
+        let last = end.sub(1);
+        let bias_of = |link: *mut Link| *biases.get_unchecked(link.offset_from_unsigned(start));
+        let (mut at, mut kept) = (start, start);
+        while at <= last {
+            let ahead = at.wrapping_add(SLOTS_AHEAD).min(last);
+            slots.prefetch(B::key((*ahead).dst, bias_of(ahead)));
+            let (link, bias) = (*at, bias_of(at));
+            at = at.add(1);
             if link.cost > theta {
                 continue;
             }
-            let bias = biases[at];
             // Written always, counted if the state is new.
-            states_end.add(tokens).write(link.dst);
-            alphas_end.add(tokens).write(f32::INFINITY);
+            states.add(tokens).write(link.dst);
+            alphas.add(tokens).write(f32::INFINITY);
             if let Some(bias) = B::number(bias) {
-                bias_end.add(tokens).write(bias);
+                bias_to.add(tokens).write(bias);
             }
-            let (token, new) = slots.find_or_insert(B::key(link.dst & !HAS_EPSILONS, bias), tokens as u32);
+            let (token, new) = slots.find_or_insert(B::key(link.dst, bias), tokens as u32);
             tokens += usize::from(new);
-            let alpha = alphas_end.add(token as usize);
+            let alpha = alphas.add(token as usize);
             *alpha = if link.cost < *alpha { link.cost } else { *alpha };
-            *links.get_unchecked_mut(kept) = Link { dst: token, ..link };
-            kept += 1;
+            *kept = Link { dst: token, ..link };
+            kept = kept.add(1);
         }
-        window.states.set_len(first_token + tokens);
-        window.bias.set_len(if B::ON { first_token + tokens } else { 0 });
-        window.alphas.set_len(first_token + tokens);
+        (tokens, kept)
     }
-    window.links.truncate(from.links + kept);
-    Ok(())
 }
 
 /// How many tokens ahead the blocks of those with epsilon arcs are asked for.

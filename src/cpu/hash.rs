@@ -10,46 +10,72 @@ use crate::prefetch::prefetch;
 
 /// What names a token.
 pub(super) trait Key: Copy + Eq + Default {
+    /// A key and a tag.
+    type Slot: Copy + Default;
     /// 32 bits, the high ones of which depend on all of the key.
     fn mixed(self) -> u32;
-    /// 0 if they are equal.
-    fn difference(self, other: Self) -> u32;
+    /// The slot of this key with that tag.
+    fn slot(self, tag: u32) -> Self::Slot;
+    /// The same with more bits in the tag.
+    fn tagged(slot: Self::Slot, more: u32) -> Self::Slot;
+    /// In which bits two slots differ: those of the tag in the high half, in the low half at least one of the key's.
+    fn difference(slot: Self::Slot, other: Self::Slot) -> u64;
 }
 
 impl Key for u32 {
+    /// As one number, so that there is one of all that is done with it.
+    type Slot = u64;
+
     #[inline(always)]
     fn mixed(self) -> u32 {
         self.wrapping_mul(0x9e37_79b1)
     }
 
     #[inline(always)]
-    fn difference(self, other: u32) -> u32 {
-        self ^ other
+    fn slot(self, tag: u32) -> u64 {
+        u64::from(tag) << 32 | u64::from(self)
+    }
+
+    #[inline(always)]
+    fn tagged(slot: u64, more: u32) -> u64 {
+        slot | u64::from(more) << 32
+    }
+
+    #[inline(always)]
+    fn difference(slot: u64, other: u64) -> u64 {
+        slot ^ other
     }
 }
 
 impl Key for u64 {
+    type Slot = (u64, u32);
+
     #[inline(always)]
     fn mixed(self) -> u32 {
         (self.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
     }
 
     #[inline(always)]
-    fn difference(self, other: u64) -> u32 {
-        ((self ^ other) >> 32 | (self ^ other)) as u32
+    fn slot(self, tag: u32) -> (u64, u32) {
+        (self, tag)
     }
-}
 
-#[derive(Clone, Copy, Default)]
-struct Slot<K> {
-    key: K,
-    tag: u32,
+    #[inline(always)]
+    fn tagged((key, tag): (u64, u32), more: u32) -> (u64, u32) {
+        (key, tag | more)
+    }
+
+    #[inline(always)]
+    fn difference(slot: (u64, u32), other: (u64, u32)) -> u64 {
+        let key = slot.0 ^ other.0;
+        u64::from(slot.1 ^ other.1) << 32 | u64::from((key >> 32 | key) as u32)
+    }
 }
 
 /// The table. Its size follows the number of tokens expected in a frame, so that it stays in
 /// the first-level cache when they are few.
-pub(super) struct StateHash<K> {
-    slots: Vec<Slot<K>>,
+pub(super) struct StateHash<K: Key> {
+    slots: Vec<K::Slot>,
     /// Low bits of a tag that hold the token.
     token_bits: u32,
     epoch: u32,
@@ -72,9 +98,9 @@ impl<K: Key> StateHash<K> {
             let mut slots = Vec::new();
             slots.try_reserve_exact(size).map_err(|_| Error::NoMemory {
                 what: "state hash".into(),
-                asked: (size * size_of::<Slot<K>>()) as u64,
+                asked: (size * size_of::<K::Slot>()) as u64,
             })?;
-            slots.resize(size, Slot::default());
+            slots.resize(size, K::Slot::default());
             self.slots = slots;
             self.token_bits = size.trailing_zeros();
             self.epoch = 0;
@@ -82,7 +108,7 @@ impl<K: Key> StateHash<K> {
         self.size = size;
         self.epoch += 1;
         if u64::from(self.epoch) << self.token_bits > u64::from(u32::MAX) {
-            self.slots.fill(Slot::default());
+            self.slots.fill(K::Slot::default());
             self.epoch = 1;
         }
         Ok(())
@@ -93,7 +119,8 @@ impl<K: Key> StateHash<K> {
     pub(super) fn slots(&mut self) -> Slots<'_, K> {
         Slots {
             live: self.epoch << self.token_bits,
-            token_mask: (1u32 << self.token_bits) - 1,
+            stale: u64::MAX << self.token_bits << 32,
+            shift: 32 - self.size.trailing_zeros(),
             slots: &mut self.slots[..self.size],
         }
     }
@@ -119,17 +146,20 @@ impl<K: Key> StateHash<K> {
     }
 
     pub(super) fn memory(&self) -> usize {
-        self.slots.len() * size_of::<Slot<K>>()
+        self.slots.len() * size_of::<K::Slot>()
     }
 }
 
 /// The slots of the present time, and all that a look-up needs, for a loop to keep in registers.
-pub(super) struct Slots<'a, K> {
+pub(super) struct Slots<'a, K: Key> {
     /// A power of two of them.
-    slots: &'a mut [Slot<K>],
+    slots: &'a mut [K::Slot],
     /// The tag of token 0.
     live: u32,
-    token_mask: u32,
+    /// The bits of the epoch, as they stand in a difference.
+    stale: u64,
+    /// What is left of 32 bits is a slot's number.
+    shift: u32,
 }
 
 impl<K: Key> Slots<'_, K> {
@@ -141,30 +171,30 @@ impl<K: Key> Slots<'_, K> {
 
     #[inline(always)]
     fn first(&self, key: K) -> usize {
-        ((u64::from(key.mixed()) * self.slots.len() as u64) >> 32) as usize
+        (key.mixed() >> self.shift) as usize
     }
 
     /// The token of `key`, and whether it is new: then it is `next`, the number of tokens so
     /// far. The caller keeps `next` below what [`StateHash::fits`] gives.
     #[inline(always)]
     pub(super) fn find_or_insert(&mut self, key: K, next: u32) -> (u32, bool) {
-        let mask = self.slots.len() - 1;
+        let this = key.slot(self.live);
         let mut at = self.first(key);
         loop {
             debug_assert!(at < self.slots.len());
-            // SAFETY: a fraction of `slots.len()` lies below it, and so does the mask.
+            // SAFETY: `shift` leaves so many bits as a number below `slots.len()` has, here and below.
             let slot = unsafe { self.slots.get_unchecked_mut(at) };
-            let token = slot.tag ^ self.live; // past the mask unless of this epoch
-            let stale = token & !self.token_mask;
-            let new = stale != 0;
+            let other = K::difference(*slot, this);
+            let stale = other & self.stale; // none in a slot of this epoch
             // Occupied by another key is rare; new or found is a coin toss. So the first alone is a branch,
             // and one comparison, of which the compiler cannot make two branches.
-            if u64::from(slot.key.difference(key)) <= u64::from(stale) << 32 {
-                let token = select_unpredictable(new, next, token);
-                *slot = Slot { key, tag: self.live | token };
+            if other & u64::from(u32::MAX) <= stale {
+                let new = stale != 0;
+                let token = select_unpredictable(new, next, (other >> 32) as u32);
+                *slot = K::tagged(this, token);
                 return (token, new);
             }
-            at = (at + 1) & mask;
+            at = (at + 1) & (u32::MAX >> self.shift) as usize;
         }
     }
 }

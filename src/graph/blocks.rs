@@ -106,10 +106,11 @@ impl Header {
     #[inline(always)]
     pub fn unpack(words: &[u32], id: u32) -> Header {
         let at = id as usize * 2;
-        let packed = words[at];
-        let first_arc = words[at + 1];
+        // One look at the bounds, as there is padding behind the last block.
+        let head: &[u32; 5] = words[at..at + 5].try_into().expect("five words");
+        let [packed, first_arc, ..] = *head;
         if packed == ESCAPE {
-            let (n_emit, n_eps, level) = (words[at + 2], words[at + 3], words[at + 4]);
+            let [.., n_emit, n_eps, level] = *head;
             return Header { n_emit: n_emit as usize, n_eps: n_eps as usize, level, first_arc, body: at + 5 };
         }
         Header {
