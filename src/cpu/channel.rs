@@ -13,7 +13,7 @@ use crate::search::{
 };
 
 use super::biasing::{Biased, Plain};
-use super::expand::{Emitters, Expanded, expand};
+use super::expand::{Emitter, Emitters, Expanded, expand};
 use super::frame::{Scratch, settle};
 
 /// What all channels of a decoder share.
@@ -134,11 +134,11 @@ impl CpuChannel {
 
     /// Lets `phrases` bias the search from the next frame on.
     fn change_phrases(&mut self, phrases: Arc<Phrases>) -> Result<()> {
-        let more = self.emitters.len().saturating_sub(self.emitters.bias.len());
+        let more = self.emitters.list.len().saturating_sub(self.emitters.bias.len());
         try_reserve(&mut self.emitters.bias, more, "emitting tokens")?;
         self.history.change_phrases(phrases)?;
         // Tokens so far that had none are in the first state of all.
-        self.emitters.bias.resize(self.emitters.len(), 0);
+        self.emitters.bias.resize(self.emitters.list.len(), 0);
         Ok(())
     }
 
@@ -283,37 +283,29 @@ impl Emitters {
     fn take(&mut self, states: &[u32], bias: &[u32], alphas: &[f32], least: f32, cutoff: f32) -> Result<()> {
         let n = states.len().min(alphas.len());
         // All memory first, so that on an error the tokens of the time before stay.
-        let more = n.saturating_sub(self.len());
-        try_reserve(&mut self.states, more, "emitting tokens")?;
-        try_reserve(&mut self.tokens, more, "emitting tokens")?;
-        try_reserve(&mut self.costs, more, "emitting tokens")?;
+        let more = n.saturating_sub(self.list.len());
+        try_reserve(&mut self.list, more, "emitting tokens")?;
         let more = bias.len().saturating_sub(self.bias.len());
         try_reserve(&mut self.bias, more, "emitting tokens")?;
-        self.states.resize(n, 0);
-        self.tokens.resize(n, 0);
-        self.costs.resize(n, 0.0);
+        self.list.resize(n, Emitter::default());
         self.bias.clear();
         // Written always, counted if it emits: no branch to mispredict.
         let (mut count, mut best) = (0, 0);
-        for (at, (&state, &alpha)) in states.iter().zip(alphas).enumerate() {
+        for (token, (&state, &alpha)) in (0..).zip(states.iter().zip(alphas)) {
             let cost = alpha - least;
-            // SAFETY: `count <= at < n`, the length of all three.
+            // SAFETY: `count <= token < n`, the length of the list.
             unsafe {
-                *self.states.get_unchecked_mut(count) = state & !HAS_EPSILONS;
-                *self.costs.get_unchecked_mut(count) = cost;
-                *self.tokens.get_unchecked_mut(count) = at as u32;
+                *self.list.get_unchecked_mut(count) = Emitter { state: state & !HAS_EPSILONS, cost, token };
             }
             best = if cost == 0.0 { count } else { best };
             count += usize::from(cost <= cutoff);
         }
-        self.states.truncate(count);
-        self.costs.truncate(count);
-        self.tokens.truncate(count);
+        self.list.truncate(count);
         if best > 0 {
-            self.swap(0, best);
+            self.list.swap(0, best);
         }
         if !bias.is_empty() {
-            self.bias.extend(self.tokens.iter().map(|&token| bias[token as usize]));
+            self.bias.extend(self.list.iter().map(|emitter| bias[emitter.token as usize]));
         }
         Ok(())
     }
@@ -323,27 +315,24 @@ impl Emitters {
     /// Keeps those that have not been dropped from the last time.
     fn keep(&mut self, history: &History) {
         let mut count = 0;
-        for at in 0..self.len() {
-            if history.is_alive(self.tokens[at]) {
-                (self.states[count], self.costs[count], self.tokens[count]) =
-                    (self.states[at], self.costs[at], self.tokens[at]);
+        for at in 0..self.list.len() {
+            if history.is_alive(self.list[at].token) {
+                self.list[count] = self.list[at];
                 if let Some(&bias) = self.bias.get(at) {
                     self.bias[count] = bias;
                 }
                 count += 1;
             }
         }
-        self.states.truncate(count);
+        self.list.truncate(count);
         self.bias.truncate(count);
-        self.costs.truncate(count);
-        self.tokens.truncate(count);
     }
 }
 
 impl CpuChannel {
     fn mark_columns_needed(&self, needed: &mut [bool]) {
-        for &state in &self.emitters.states {
-            let view = self.shared.graph.state(state);
+        for emitter in &self.emitters.list {
+            let view = self.shared.graph.state(emitter.state);
             for place in 0..view.header.n_emit {
                 if let Some(slot) = needed.get_mut(view.column(place) as usize) {
                     *slot = true;
@@ -402,22 +391,22 @@ impl LaneChannel for LentChannel {
 
     fn partial(&self, from: usize) -> Result<Path> {
         let CpuChannel { shared, emitters, history, .. } = &self.channel;
-        history.partial(&shared.graph, &shared.config, from, emitters.tokens.iter().copied())
+        history.partial(&shared.graph, &shared.config, from, emitters.tokens())
     }
 
     fn stable_words(&self) -> Result<usize> {
         let CpuChannel { shared, emitters, history, .. } = &self.channel;
-        history.stable_words(&shared.graph, emitters.tokens.iter().copied())
+        history.stable_words(&shared.graph, emitters.tokens())
     }
 
     fn tell_words(&self, known: &mut Vec<i32>) -> Result<()> {
         let CpuChannel { shared, emitters, history, .. } = &self.channel;
-        history.tell_words(&shared.graph, emitters.tokens.iter().copied(), known)
+        history.tell_words(&shared.graph, emitters.tokens(), known)
     }
 
     fn has_other_words(&self, known: &[i32]) -> Result<bool> {
         let CpuChannel { shared, emitters, history, .. } = &self.channel;
-        history.has_other_words(&shared.graph, emitters.tokens.iter().copied(), known)
+        history.has_other_words(&shared.graph, emitters.tokens(), known)
     }
 
     fn lattice(&mut self, use_final: bool) -> Result<RawLattice> {

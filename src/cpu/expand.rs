@@ -10,39 +10,38 @@ use super::biasing::Biasing;
 #[cfg(target_arch = "x86_64")]
 use super::expand_sse41;
 
-/// Tokens that emit in the next frame, side by side.
+/// A token that emits in the next frame.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Emitter {
+    /// State id.
+    pub state: u32,
+    /// Cost above the best token of the time.
+    pub cost: f32,
+    /// Place among the tokens of the time.
+    pub token: u32,
+}
+
+/// Tokens that emit in the next frame.
 #[derive(Debug, Default)]
 pub(super) struct Emitters {
-    /// State ids.
-    pub states: Vec<u32>,
-    /// Bias states; empty without phrases.
+    pub list: Vec<Emitter>,
+    /// Their bias states; empty without phrases.
     pub bias: Vec<u32>,
-    /// Costs above the best token of the time.
-    pub costs: Vec<f32>,
-    /// Their places among the tokens of the time.
-    pub tokens: Vec<u32>,
 }
 
 impl Emitters {
-    pub fn len(&self) -> usize {
-        self.states.len()
+    /// Their places among the tokens of the time.
+    pub fn tokens(&self) -> impl ExactSizeIterator<Item = u32> {
+        self.list.iter().map(|emitter| emitter.token)
     }
 
     pub fn clear(&mut self) {
-        self.states.clear();
+        self.list.clear();
         self.bias.clear();
-        self.costs.clear();
-        self.tokens.clear();
-    }
-
-    pub fn swap(&mut self, a: usize, b: usize) {
-        self.states.swap(a, b);
-        self.costs.swap(a, b);
-        self.tokens.swap(a, b);
     }
 
     pub fn memory(&self) -> usize {
-        (self.states.capacity() + self.bias.capacity() + self.costs.capacity() + self.tokens.capacity()) * 4
+        self.list.capacity() * size_of::<Emitter>() + self.bias.capacity() * 4
     }
 }
 
@@ -131,14 +130,13 @@ fn expand_all<C: Column, B: Biasing>(
     let words = graph.words();
     let mut best = f32::INFINITY;
     let mut arcs = 0u64;
-    for at in 0..emitters.len() {
-        if let Some(&ahead) = emitters.states.get(at + PREFETCH) {
-            graph.prefetch(ahead);
+    for (at, &Emitter { state, cost: alpha, token }) in emitters.list.iter().enumerate() {
+        if let Some(ahead) = emitters.list.get(at + PREFETCH) {
+            graph.prefetch(ahead.state);
         }
-        let header = Header::unpack(words, emitters.states[at]);
+        let header = Header::unpack(words, state);
         reserve::<B>(header.n_emit, links, to)?;
         arcs += header.n_emit as u64;
-        let (alpha, token) = (emitters.costs[at], emitters.tokens[at]);
         let from = B::state(&emitters.bias, at);
         let bound = (best + next_beam).min(f32::MAX);
 
@@ -235,9 +233,8 @@ mod tests {
                     if below(4) == 0 {
                         continue;
                     }
-                    emitters.states.push(id);
-                    emitters.costs.push(below(50) as f32 / 8.0);
-                    emitters.tokens.push(token as u32);
+                    let cost = below(50) as f32 / 8.0;
+                    emitters.list.push(Emitter { state: id, cost, token: token as u32 });
                 }
                 let beam = [0.5, 4.0, f32::INFINITY][below(3) as usize];
                 // Behind a link that is there.

@@ -2,64 +2,86 @@
 //! `expand` makes, but for candidates above the exact theta.
 
 use std::arch::x86_64::*;
+use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use crate::error::Result;
-use crate::graph::{Graph, Header};
+use crate::graph::{Graph, Header, prefetch_block};
 use crate::search::{Link, grow};
 
-use super::expand::{Column, Emitters, Expanded, PREFETCH};
+use super::expand::{Column, Emitter, Emitters, Expanded, PREFETCH};
 
 /// Four columns of a block, as indices; 0 in place of those behind the first `valid`.
 pub(super) trait FourColumns: Column {
     /// # Safety
     /// Four columns can be read at `columns`.
-    unsafe fn four(columns: *const Self, valid: usize) -> [usize; 4];
+    unsafe fn four(columns: *const Self, valid: &Valid) -> [usize; 4];
 }
 
 impl FourColumns for u16 {
     #[inline(always)]
-    unsafe fn four(columns: *const u16, valid: usize) -> [usize; 4] {
-        const VALID: [u64; 5] = [0, 0xffff, 0xffff_ffff, 0xffff_ffff_ffff, u64::MAX];
+    unsafe fn four(columns: *const u16, valid: &Valid) -> [usize; 4] {
         // SAFETY: as promised; `x86_64` is little-endian.
-        let all = unsafe { columns.cast::<u64>().read_unaligned() } & VALID[valid];
+        let all = unsafe { columns.cast::<u64>().read_unaligned() } & valid.columns;
         [all as u16 as usize, (all >> 16) as u16 as usize, (all >> 32) as u16 as usize, (all >> 48) as usize]
     }
 }
 
 impl FourColumns for u32 {
     #[inline(always)]
-    unsafe fn four(columns: *const u32, valid: usize) -> [usize; 4] {
+    unsafe fn four(columns: *const u32, valid: &Valid) -> [usize; 4] {
         // SAFETY: as promised.
         let all = unsafe { columns.cast::<[u32; 4]>().read_unaligned() };
-        std::array::from_fn(|lane| if lane < valid { all[lane] as usize } else { 0 })
+        std::array::from_fn(|lane| (all[lane] & !valid.behind[lane]) as usize)
     }
 }
 
-/// For each set of four lanes: bytes to shuffle by so that those of the set come first in order.
-static FRONT: [[u8; 16]; 16] = {
-    let mut table = [[0; 16]; 16];
+/// What goes with so many arcs of four.
+#[repr(C, align(16))]
+pub(super) struct Valid {
+    /// All bits set in the lanes behind them: as floats, not numbers.
+    behind: [u32; 4],
+    /// All bits set in their columns.
+    columns: u64,
+}
+
+/// Of four links some of which are kept, where the second, third and fourth go, and where the next four begin, in bytes
+/// from the first. One that is not kept goes where the next one goes, which overwrites it.
+type Places = [usize; 4];
+
+/// Tables that the loop looks into, in one so that it needs one address.
+struct Tables {
+    /// By the number of arcs, four at the most.
+    valid: [Valid; 5],
+    /// By the set of those kept.
+    places: [Places; 16],
+}
+
+static TABLES: Tables = {
+    const NONE: Valid = Valid { behind: [u32::MAX; 4], columns: 0 };
+    let mut tables = Tables { valid: [NONE; 5], places: [[0; 4]; 16] };
+    let mut valid = 1;
+    while valid <= 4 {
+        let mut lane = 0;
+        while lane < valid {
+            tables.valid[valid].behind[lane] = 0;
+            tables.valid[valid].columns |= 0xffff << (16 * lane);
+            lane += 1;
+        }
+        valid += 1;
+    }
     let mut set = 0;
     while set < 16 {
-        let (mut lane, mut to) = (0, 0);
+        let mut lane = 0;
         while lane < 4 {
-            if set >> lane & 1 == 1 {
-                let mut byte = 0;
-                while byte < 4 {
-                    table[set][4 * to + byte] = (4 * lane + byte) as u8;
-                    byte += 1;
-                }
-                to += 1;
-            }
+            let up_to = (2usize << lane) - 1;
+            tables.places[set][lane] = (set & up_to).count_ones() as usize * size_of::<Link>();
             lane += 1;
         }
         set += 1;
     }
-    table
+    tables
 };
-
-/// All bits set in the lanes behind the first so many: as floats, not numbers.
-static BEHIND: [[u32; 4]; 5] =
-    [[u32::MAX; 4], [0, u32::MAX, u32::MAX, u32::MAX], [0, 0, u32::MAX, u32::MAX], [0, 0, 0, u32::MAX], [0; 4]];
 
 /// As `expand::expand_all`.
 ///
@@ -75,32 +97,41 @@ pub(super) unsafe fn expand_all<C: FourColumns>(
 ) -> Result<Expanded> {
     let words = graph.words();
     let mut best = f32::INFINITY;
-    let mut arcs = 0u64;
+    let mut arcs = 0;
     // Kept here, so that they stay in registers.
-    let (mut n, mut out, mut capacity) = (links.len(), links.as_mut_ptr().cast::<__m128i>(), links.capacity());
+    let mut room = links.spare_capacity_mut().as_mut_ptr_range();
     let mut best_lanes = _mm_set1_ps(best);
     let mut bound_lanes = _mm_set1_ps(f32::MAX);
-    for (at, ((&id, &alpha), &token)) in emitters.states.iter().zip(&emitters.costs).zip(&emitters.tokens).enumerate() {
-        if let Some(&ahead) = emitters.states.get(at + PREFETCH) {
-            graph.prefetch(ahead);
-        }
-        let header = Header::unpack(words, id);
+    let Range { start: mut at, end } = emitters.list.as_ptr_range();
+    while at < end {
+        // SAFETY: `at` and `ahead` lie in the list, which has an end behind `at`.
+        let Emitter { state, cost: alpha, token } = unsafe {
+            let ahead = at.wrapping_add(PREFETCH).min(end.sub(1));
+            prefetch_block(words, (*ahead).state);
+            *at
+        };
+        at = at.wrapping_add(1);
+        let header = Header::unpack(words, state);
         let n_emit = header.n_emit;
-        if n_emit + 4 > capacity - n {
-            // SAFETY: `n` is within the capacity, and all below it has been written: each before the count passed it.
-            unsafe { links.set_len(n) };
+        if room.end.addr() - room.start.addr() < (n_emit + 4) * size_of::<Link>() {
+            // SAFETY: the room begins behind what has been written.
+            unsafe { end_at(links, room.start) };
             grow(links, n_emit + 4, "links")?;
-            (out, capacity) = (links.as_mut_ptr().cast(), links.capacity());
+            room = links.spare_capacity_mut().as_mut_ptr_range();
         }
-        arcs += n_emit as u64;
+        arcs += n_emit;
         let end = header.body + 2 * n_emit + Header::column_words(n_emit, size_of::<C>() == 4);
         assert!(end + 4 <= words.len());
         let alpha_lanes = _mm_set1_ps(alpha);
-        let token_lanes = _mm_set1_epi32(token as i32);
-        let mut numbers = _mm_add_epi32(_mm_set1_epi32(header.first_arc as i32), _mm_setr_epi32(0, 1, 2, 3));
+        // Source and arc of the first and second link, and of the third and fourth.
+        let arc_number = header.first_arc as i32;
+        let mut from_01 = _mm_add_epi32(
+            _mm_unpacklo_epi32(_mm_set1_epi32(token as i32), _mm_set1_epi32(arc_number)),
+            _mm_setr_epi32(0, 0, 0, 1),
+        );
         let mut arc = 0;
         while arc < n_emit {
-            let valid = (n_emit - arc).min(4);
+            let valid = &TABLES.valid[(n_emit - arc).min(4)];
             // SAFETY: the block lies inside `words` with four words behind it (asserted above): weights,
             // then destinations, then columns, `n_emit` of each, so that four of each can be read from
             // `arc < n_emit` on. Columns of valid arcs are below `num_columns`, which `expand` compared
@@ -115,22 +146,19 @@ pub(super) unsafe fn expand_all<C: FourColumns>(
                 let [a, b, c, d] = columns.map(|column| *costs.get_unchecked(column));
                 let acoustic = _mm_setr_ps(a, b, c, d);
                 // Not a number where there is no arc: that is below nothing.
-                let weights = _mm_or_ps(weights, _mm_loadu_ps(BEHIND[valid].as_ptr().cast()));
+                let weights = _mm_or_ps(weights, _mm_load_ps(valid.behind.as_ptr().cast()));
                 let cost = _mm_add_ps(alpha_lanes, _mm_add_ps(weights, acoustic));
                 let kept = _mm_movemask_ps(_mm_cmple_ps(cost, bound_lanes)) as usize;
-                let front = _mm_loadu_si128(FRONT[kept].as_ptr().cast());
-                let numbers_front = _mm_shuffle_epi8(numbers, front);
-                let costs_front = _mm_shuffle_epi8(_mm_castps_si128(cost), front);
-                let dsts_front = _mm_shuffle_epi8(dsts, front);
-                let (from_01, from_23) =
-                    (_mm_unpacklo_epi32(token_lanes, numbers_front), _mm_unpackhi_epi32(token_lanes, numbers_front));
-                let (to_01, to_23) =
-                    (_mm_unpacklo_epi32(costs_front, dsts_front), _mm_unpackhi_epi32(costs_front, dsts_front));
-                _mm_storeu_si128(out.add(n), _mm_unpacklo_epi64(from_01, to_01));
-                _mm_storeu_si128(out.add(n + 1), _mm_unpackhi_epi64(from_01, to_01));
-                _mm_storeu_si128(out.add(n + 2), _mm_unpacklo_epi64(from_23, to_23));
-                _mm_storeu_si128(out.add(n + 3), _mm_unpackhi_epi64(from_23, to_23));
-                n += COUNT[kept] as usize;
+                let to_01 = _mm_unpacklo_epi32(_mm_castps_si128(cost), dsts);
+                let to_23 = _mm_unpackhi_epi32(_mm_castps_si128(cost), dsts);
+                let from_23 = _mm_add_epi32(from_01, _mm_setr_epi32(0, 2, 0, 2));
+                let [second, third, fourth, next] = *TABLES.places.get_unchecked(kept);
+                let to = room.start.cast::<__m128i>();
+                _mm_storeu_si128(to, _mm_unpacklo_epi64(from_01, to_01));
+                _mm_storeu_si128(to.byte_add(second), _mm_unpackhi_epi64(from_01, to_01));
+                _mm_storeu_si128(to.byte_add(third), _mm_unpacklo_epi64(from_23, to_23));
+                _mm_storeu_si128(to.byte_add(fourth), _mm_unpackhi_epi64(from_23, to_23));
+                room.start = room.start.byte_add(next);
                 // The best token comes first, so this is rare.
                 if _mm_movemask_ps(_mm_cmplt_ps(cost, best_lanes)) != 0 {
                     let least = _mm_min_ps(cost, best_lanes); // that of `best_lanes` where there is no number
@@ -141,14 +169,21 @@ pub(super) unsafe fn expand_all<C: FourColumns>(
                     bound_lanes = _mm_set1_ps((best + next_beam).min(f32::MAX));
                 }
             }
-            numbers = _mm_add_epi32(numbers, _mm_set1_epi32(4));
+            from_01 = _mm_add_epi32(from_01, _mm_setr_epi32(0, 4, 0, 4));
             arc += 4;
         }
     }
     // SAFETY: as above.
-    unsafe { links.set_len(n) };
-    Ok(Expanded { best, arcs })
+    unsafe { end_at(links, room.start) };
+    Ok(Expanded { best, arcs: arcs as u64 })
 }
 
-/// Lanes in each set of four.
-static COUNT: [u8; 16] = [0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4];
+/// # Safety
+/// All links before `end`, which lies in the list's memory, have been written.
+unsafe fn end_at(links: &mut Vec<Link>, end: *mut MaybeUninit<Link>) {
+    // SAFETY: as promised.
+    unsafe {
+        let len = end.cast::<Link>().offset_from_unsigned(links.as_ptr());
+        links.set_len(len);
+    }
+}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::channel::{CpuChannel, Shared};
-use super::expand::Emitters;
+use super::expand::{Emitter, Emitters};
 use super::lanes::CpuLanes;
 use crate::error::{Result, try_reserve};
 use crate::search::{ChannelState, SearchConfig, SearchStats, TimeSearch};
@@ -49,27 +49,21 @@ impl Emitters {
     /// Takes triples of state, cost and place; `bias` states are those of all tokens of the time, if they have any.
     fn unpack(&mut self, triples: &[u32], bias: &[u32]) -> Result<()> {
         let count = triples.len() / 3;
-        for part in [&mut self.states, &mut self.tokens] {
-            try_reserve(part, count, "emitting tokens")?;
-        }
-        try_reserve(&mut self.costs, count, "emitting tokens")?;
-        for triple in triples.chunks_exact(3) {
-            self.states.push(triple[0]);
-            self.costs.push(f32::from_bits(triple[1]));
-            self.tokens.push(triple[2]);
-        }
+        try_reserve(&mut self.list, count, "emitting tokens")?;
+        let emitter = |triple: &[u32]| Emitter { state: triple[0], cost: f32::from_bits(triple[1]), token: triple[2] };
+        self.list.extend(triples.chunks_exact(3).map(emitter));
         if !bias.is_empty() {
             try_reserve(&mut self.bias, count, "emitting tokens")?;
-            self.bias.extend(self.tokens.iter().map(|&token| bias[token as usize]));
+            self.bias.extend(self.list.iter().map(|emitter| bias[emitter.token as usize]));
         }
         Ok(())
     }
 
     /// Gives triples of state, cost and place. On an error `triples` is as it was.
     fn pack(&self, triples: &mut Vec<u32>) -> Result<()> {
-        try_reserve(triples, (3 * self.len()).saturating_sub(triples.len()), "emitting tokens")?;
+        try_reserve(triples, (3 * self.list.len()).saturating_sub(triples.len()), "emitting tokens")?;
         triples.clear();
-        for ((&state, cost), &token) in self.states.iter().zip(&self.costs).zip(&self.tokens) {
+        for &Emitter { state, cost, token } in &self.list {
             triples.extend_from_slice(&[state, cost.to_bits(), token]);
         }
         Ok(())

@@ -188,19 +188,25 @@ impl StateView<'_> {
     }
 }
 
+/// Asks for the memory of block `id`: the cache lines of its first words and of the last of a usual one, which half
+/// of the time are the same.
+#[inline(always)]
+pub(crate) fn prefetch_block(words: &[u32], id: u32) {
+    let block = words.as_ptr().wrapping_add(id as usize * 2);
+    prefetch(block);
+    prefetch(block.wrapping_add(10));
+}
+
 impl Graph {
     /// The block words. See the head of this file for the layout.
     pub fn words(&self) -> &[u32] {
         &self.words
     }
 
-    /// Asks for the memory of a state's block: the cache lines of its first words and of the last of a usual one,
-    /// which half of the time are the same.
+    /// Asks for the memory of a state's block.
     #[inline(always)]
     pub(crate) fn prefetch(&self, id: u32) {
-        let block = self.words.as_ptr().wrapping_add(id as usize * 2);
-        prefetch(block);
-        prefetch(block.wrapping_add(10));
+        prefetch_block(&self.words, id);
     }
 
     /// Whether columns take 32 bits instead of 16.

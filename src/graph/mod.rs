@@ -22,6 +22,7 @@ mod text;
 mod validate;
 mod whole;
 
+pub(crate) use blocks::prefetch_block;
 pub use blocks::{ArcTo, FinalState, Graph, HAS_EPSILONS, Header, StateView};
 pub use fst_bytes::{FstBytes, FstHolder};
 pub use info::GraphInfo;
