@@ -387,12 +387,14 @@ impl Script {
     fn end(mut self, before: [u64; 3]) {
         self.channels.iter().for_each(|known| free(koshi_channel_free, known.handle));
         free(koshi_decoder_free, self.decoder);
-        self.note_report();
-        // A thread that searched queued rows ends by itself.
+        // A thread that searched queued rows ends by itself, and gives back what it had, unless that fails.
         let since = Instant::now();
         // What an earlier script left to such a thread may go meanwhile, too.
-        let is_more = || self.soft.given().iter().zip(&before).any(|(now, before)| now > before);
-        while is_more() && !self.is_kept && !self.is_lost {
+        while self.soft.given().iter().zip(&before).any(|(now, before)| now > before) {
+            self.note_report();
+            if self.is_kept || self.is_lost {
+                break;
+            }
             assert!(since.elapsed() < LOST, "{:?} given, {before:?} before", self.soft.given());
             std::thread::sleep(Duration::from_micros(200));
         }
