@@ -95,13 +95,43 @@ pub(super) unsafe fn expand_all<C: FourColumns>(
     next_beam: f32,
     links: &mut Vec<Link>,
 ) -> Result<Expanded> {
+    // SAFETY: as promised.
+    unsafe { expand_lanes::<C>(graph, emitters, costs, next_beam, links) }
+}
+
+/// The same, which takes fewer instructions where each can name its result's place.
+///
+/// # Safety
+/// The processor has AVX and BMI2.
+#[target_feature(enable = "avx,bmi2")]
+pub(super) unsafe fn expand_all_avx<C: FourColumns>(
+    graph: &Graph,
+    emitters: &Emitters,
+    costs: &[f32],
+    next_beam: f32,
+    links: &mut Vec<Link>,
+) -> Result<Expanded> {
+    // SAFETY: as promised.
+    unsafe { expand_lanes::<C>(graph, emitters, costs, next_beam, links) }
+}
+
+/// # Safety
+/// The processor has SSE4.1, and whatever more the function has that this becomes a part of.
+#[inline(always)]
+unsafe fn expand_lanes<C: FourColumns>(
+    graph: &Graph,
+    emitters: &Emitters,
+    costs: &[f32],
+    next_beam: f32,
+    links: &mut Vec<Link>,
+) -> Result<Expanded> {
     let words = graph.words();
     let mut best = f32::INFINITY;
     let mut arcs = 0;
     // Kept here, so that they stay in registers.
     let mut room = links.spare_capacity_mut().as_mut_ptr_range();
-    let mut best_lanes = _mm_set1_ps(best);
-    let mut bound_lanes = _mm_set1_ps(f32::MAX);
+    // SAFETY: the processor has the instructions, here and where lanes are begun below.
+    let (mut best_lanes, mut bound_lanes) = unsafe { (_mm_set1_ps(best), _mm_set1_ps(f32::MAX)) };
     let Range { start: mut at, end } = emitters.list.as_ptr_range();
     while at < end {
         // SAFETY: `at` and `ahead` lie in the list, which has an end behind `at`.
@@ -122,13 +152,12 @@ pub(super) unsafe fn expand_all<C: FourColumns>(
         arcs += n_emit;
         let end = header.body + 2 * n_emit + Header::column_words(n_emit, size_of::<C>() == 4);
         assert!(end + 4 <= words.len());
-        let alpha_lanes = _mm_set1_ps(alpha);
-        // Source and arc of the first and second link, and of the third and fourth.
-        let arc_number = header.first_arc as i32;
-        let mut from_01 = _mm_add_epi32(
-            _mm_unpacklo_epi32(_mm_set1_epi32(token as i32), _mm_set1_epi32(arc_number)),
-            _mm_setr_epi32(0, 0, 0, 1),
-        );
+        // Source and arc of the first and second link.
+        // SAFETY: as above.
+        let (alpha_lanes, mut from_01) = unsafe {
+            let from = _mm_unpacklo_epi32(_mm_set1_epi32(token as i32), _mm_set1_epi32(header.first_arc as i32));
+            (_mm_set1_ps(alpha), _mm_add_epi32(from, _mm_setr_epi32(0, 0, 0, 1)))
+        };
         let mut arc = 0;
         while arc < n_emit {
             let valid = &TABLES.valid[(n_emit - arc).min(4)];
@@ -151,6 +180,7 @@ pub(super) unsafe fn expand_all<C: FourColumns>(
                 let kept = _mm_movemask_ps(_mm_cmple_ps(cost, bound_lanes)) as usize;
                 let to_01 = _mm_unpacklo_epi32(_mm_castps_si128(cost), dsts);
                 let to_23 = _mm_unpackhi_epi32(_mm_castps_si128(cost), dsts);
+                // Those of the third and fourth.
                 let from_23 = _mm_add_epi32(from_01, _mm_setr_epi32(0, 2, 0, 2));
                 let [second, third, fourth, next] = *TABLES.places.get_unchecked(kept);
                 let to = room.start.cast::<__m128i>();
@@ -159,6 +189,7 @@ pub(super) unsafe fn expand_all<C: FourColumns>(
                 _mm_storeu_si128(to.byte_add(third), _mm_unpacklo_epi64(from_23, to_23));
                 _mm_storeu_si128(to.byte_add(fourth), _mm_unpackhi_epi64(from_23, to_23));
                 room.start = room.start.byte_add(next);
+                from_01 = _mm_add_epi32(from_01, _mm_setr_epi32(0, 4, 0, 4));
                 // The best token comes first, so this is rare.
                 if _mm_movemask_ps(_mm_cmplt_ps(cost, best_lanes)) != 0 {
                     let least = _mm_min_ps(cost, best_lanes); // that of `best_lanes` where there is no number
@@ -169,7 +200,6 @@ pub(super) unsafe fn expand_all<C: FourColumns>(
                     bound_lanes = _mm_set1_ps((best + next_beam).min(f32::MAX));
                 }
             }
-            from_01 = _mm_add_epi32(from_01, _mm_setr_epi32(0, 4, 0, 4));
             arc += 4;
         }
     }
