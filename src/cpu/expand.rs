@@ -8,7 +8,7 @@ use crate::search::{Link, grow};
 
 use super::biasing::Biasing;
 #[cfg(target_arch = "x86_64")]
-use super::expand_sse41;
+use super::expand_x86;
 
 /// A token that emits in the next frame.
 #[derive(Clone, Copy, Debug, Default)]
@@ -86,10 +86,10 @@ pub(super) fn expand<B: Biasing>(
         // SAFETY: the processor has what each of them needs.
         return unsafe {
             match (avx, graph.wide()) {
-                (true, true) => expand_sse41::expand_all_avx::<u32>(graph, emitters, costs, next_beam, links),
-                (true, false) => expand_sse41::expand_all_avx::<u16>(graph, emitters, costs, next_beam, links),
-                (false, true) => expand_sse41::expand_all::<u32>(graph, emitters, costs, next_beam, links),
-                (false, false) => expand_sse41::expand_all::<u16>(graph, emitters, costs, next_beam, links),
+                (true, true) => expand_x86::expand_avx::<u32>(graph, emitters, costs, next_beam, links),
+                (true, false) => expand_x86::expand_avx::<u16>(graph, emitters, costs, next_beam, links),
+                (false, true) => expand_x86::expand_sse41::<u32>(graph, emitters, costs, next_beam, links),
+                (false, false) => expand_x86::expand_sse41::<u16>(graph, emitters, costs, next_beam, links),
             }
         };
     }
@@ -204,10 +204,10 @@ mod tests {
     type Expand = unsafe fn(&Graph, &Emitters, &[f32], f32, &mut Vec<Link>) -> Result<Expanded>;
 
     /// The functions that take four at a time, and whether the processor can.
-    fn by_four<C: expand_sse41::FourColumns>() -> [(bool, Expand); 2] {
+    fn by_four<C: expand_x86::FourColumns>() -> [(bool, Expand); 2] {
         let sse41 = is_x86_feature_detected!("sse4.1");
         let avx = is_x86_feature_detected!("avx") && is_x86_feature_detected!("bmi2");
-        [(sse41, expand_sse41::expand_all::<C>), (avx, expand_sse41::expand_all_avx::<C>)]
+        [(sse41, expand_x86::expand_sse41::<C>), (avx, expand_x86::expand_avx::<C>)]
     }
 
     #[test]

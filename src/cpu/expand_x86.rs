@@ -1,4 +1,4 @@
-//! Pass 1 of a frame four arcs at a time, with SSE4.1. What it makes is what the plain loop in
+//! Pass 1 of a frame four arcs at a time, with SSE4.1, or with AVX. What it makes is what the plain loop in
 //! `expand` makes, but for candidates above the exact theta.
 
 use std::arch::x86_64::*;
@@ -88,7 +88,7 @@ static TABLES: Tables = {
 /// # Safety
 /// The processor has SSE4.1.
 #[target_feature(enable = "sse4.1")]
-pub(super) unsafe fn expand_all<C: FourColumns>(
+pub(super) unsafe fn expand_sse41<C: FourColumns>(
     graph: &Graph,
     emitters: &Emitters,
     costs: &[f32],
@@ -104,7 +104,7 @@ pub(super) unsafe fn expand_all<C: FourColumns>(
 /// # Safety
 /// The processor has AVX and BMI2.
 #[target_feature(enable = "avx,bmi2")]
-pub(super) unsafe fn expand_all_avx<C: FourColumns>(
+pub(super) unsafe fn expand_avx<C: FourColumns>(
     graph: &Graph,
     emitters: &Emitters,
     costs: &[f32],
