@@ -8,6 +8,10 @@ use super::source::{ColumnMap, Columns, GraphArc, NO_COLUMN, Source, walk};
 use super::validate::{changed, is_cost, state_fault};
 use crate::error::{Result, try_reserve};
 
+/// How far ahead of the walk memory is asked for, and for how many arcs of a state at most.
+const STATES_AHEAD: u32 = 8;
+const ARCS_AHEAD: usize = 32;
+
 /// What the walk makes.
 pub(super) struct Filled {
     pub words: Vec<u32>,
@@ -48,6 +52,7 @@ impl<'a, S: Source> Fill<'a, S> {
     /// Walks over all states. A source that is not what `plan` was made from gives an error.
     pub fn run(mut self) -> Result<Filled> {
         for state in walk(self.source) {
+            self.prefetch(state.saturating_add(STATES_AHEAD));
             self.state(state)?;
         }
         if self.made.totals.num_arcs != u64::from(self.plan.num_arcs) {
@@ -58,6 +63,15 @@ impl<'a, S: Source> Fill<'a, S> {
             self.made.places = EpsilonPlaces::default();
         }
         Ok(self.made)
+    }
+
+    /// Asks for the memory of the ids of the states that arcs of `state` lead to: they lie anywhere, and each would be
+    /// waited for.
+    #[inline(always)]
+    fn prefetch(&self, state: u32) {
+        if state < self.source.num_states() {
+            self.source.arcs(state).take(ARCS_AHEAD).for_each(|arc| self.plan.prefetch_id(arc.next));
+        }
     }
 
     /// Makes the block of a state, with labels and final cost.

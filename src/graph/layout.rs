@@ -9,6 +9,7 @@ use super::levels::Levels;
 use super::source::{ColumnMap, Columns, Source, walk};
 use super::validate::check_start;
 use crate::error::{Error, Result};
+use crate::prefetch::prefetch;
 
 impl Graph {
     /// Checks `source` and lays it out, in one walk over its arcs. The walk takes for granted what
@@ -97,6 +98,12 @@ impl<'a> Plan<'a> {
         plan.num_arcs =
             u32::try_from(num_arcs).map_err(|_| Error::Graph(format!("{num_arcs} arcs; the limit is {}", u32::MAX)))?;
         plan.num_words.checked_add(PADDING_WORDS).map(|_| plan).ok_or_else(|| Error::Graph("too large".into()))
+    }
+
+    /// Asks for the memory of the id of `state`, which may be any number.
+    #[inline(always)]
+    pub fn prefetch_id(&self, state: u32) {
+        prefetch(self.ids.as_ptr().wrapping_add(state as usize));
     }
 
     /// First word of the block of `state`, or the end of all blocks.
