@@ -52,6 +52,10 @@ pub(super) fn ask_for(file: &File, begin: u64, len: u64) {
     let _ = (file, begin, len);
 }
 
+/// Bytes before those that are read which the kernel may bring in with them.
+#[cfg(unix)]
+const AROUND: usize = 1 << 16;
+
 /// Gives memory back that a walk over a file has behind it, so that a file larger than the memory
 /// can be read, and is not counted as memory of the process.
 #[derive(Clone, Copy)]
@@ -68,15 +72,18 @@ impl<'a> Behind<'a> {
         Behind(None)
     }
 
-    /// The walk is behind `bytes` of the map; reading them again takes longer from now on.
+    /// The walk is behind `bytes` of the map, and what little the reading of them has brought in again before them;
+    /// reading them again takes longer from now on.
     pub fn drop(self, bytes: &[u8]) {
         #[cfg(unix)]
         if let Some(Mapped(map)) = self.0 {
             let offset = (bytes.as_ptr() as usize).wrapping_sub(map.as_ptr() as usize);
             if !bytes.is_empty() && offset.saturating_add(bytes.len()) <= map.len() {
+                let first = offset.saturating_sub(AROUND);
+                let len = offset - first + bytes.len();
                 // SAFETY: the range lies in the map, which is of a file and has never been written to,
                 // so its pages come back from the file unchanged when they are read again.
-                let _ = unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, offset, bytes.len()) };
+                let _ = unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, first, len) };
             }
         }
         #[cfg(not(unix))]

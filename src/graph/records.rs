@@ -143,9 +143,9 @@ impl Source for ConstRecords<'_> {
 
     fn passed(&self, states: Range<u32>) {
         let Some(records) = self.states.get(states.start as usize..states.end as usize) else { return };
-        self.behind.drop(records.as_flattened());
         let (Some(first), Some(last)) = (records.first(), records.last()) else { return };
         let (from, to) = (u32_at(first, 4) as usize, u32_at(last, 4) as usize);
+        self.behind.drop(records.as_flattened()); // read for the last time
         self.behind.drop(self.arcs.get(from..to).unwrap_or(&[]).as_flattened());
     }
 
