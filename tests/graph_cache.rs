@@ -53,10 +53,15 @@ impl Cache {
 
     /// Reads a file of other bytes, in the folder of this one.
     fn read_other(&self, bytes: &[u8]) -> koshi::Result<Graph> {
+        self.read_other_by(bytes, Columns::Labels)
+    }
+
+    /// The same by a rule for columns.
+    fn read_other_by(&self, bytes: &[u8], columns: Columns) -> koshi::Result<Graph> {
         let path = self.path.with_extension("other");
         let _ = fs::remove_file(&path); // a new file: the one before may be mapped still
         fs::write(&path, bytes).unwrap();
-        Graph::read(path, Columns::Labels)
+        Graph::read(path, columns)
     }
 }
 
@@ -95,9 +100,12 @@ fn all_forms_of_blocks_and_labels() {
     for source in [one_state, wide, many, mixed, source(Some(0), deep)] {
         same_again(&built(&source, Columns::Labels), Columns::Labels);
     }
-    // Labels of 32 bits whose columns take 16.
-    let table = Columns::Table((0..=80_000).map(|label| label % 7).collect());
-    same_again(&built(&source(Some(0), vec![(0.0, vec![arc(79_000, 1, 0.5, 0)])]), table.clone()), table);
+    // Input labels that take 0, 1, 2 and 4 bytes, output labels of 4.
+    for (labels, columns) in [(7, 7), (80, 7), (80_000, 300), (80_000, 7), (80_000, 1)] {
+        let table = Columns::Table((0..=labels).map(|label| label % columns).collect());
+        let arcs = [1, labels / 2, labels].map(|label| arc(label, 70_000 * (label % 2), 0.5, 0)).to_vec();
+        same_again(&built(&source(Some(0), vec![(0.0, arcs)]), table.clone()), table);
+    }
 }
 
 /// Lattice and best path of `rows`, or why there are none. Some partial results are asked for on the way.
@@ -178,10 +186,27 @@ fn tangle() -> VecSource {
     )
 }
 
+/// The same with a label that is too large for 16 bits.
+fn long_tangle() -> VecSource {
+    let mut source = tangle();
+    source.states[1].1[2].olabel = 70_000;
+    source
+}
+
+/// Two labels to a column.
+fn pairs() -> Columns {
+    Columns::Table(vec![-1, 0, 0, 1, 1, 2, 2])
+}
+
 #[test]
 fn every_damaged_byte_is_found() {
-    let graph = built(&tangle(), Columns::Labels);
-    let cache = Cache::of(&graph);
+    for (source, columns) in [(tangle(), Columns::Labels), (tangle(), pairs()), (long_tangle(), pairs())] {
+        finds_every_damaged_byte(&built(&source, columns.clone()), &columns);
+    }
+}
+
+fn finds_every_damaged_byte(graph: &Graph, columns: &Columns) {
+    let cache = Cache::of(graph);
     let good = cache.bytes();
     let rows = random_rows(&mut Rng(5), 6);
     let config = DecoderConfig { backend: BackendChoice::Cpu, num_lanes: 1, ..DecoderConfig::default() };
@@ -190,7 +215,7 @@ fn every_damaged_byte_is_found() {
         for flip in [1u8, 0x80, 0xff] {
             let mut bytes = good.clone();
             bytes[at] ^= flip;
-            let Ok(read) = cache.read_other(&bytes) else { continue };
+            let Ok(read) = cache.read_other_by(&bytes, columns.clone()) else { continue };
             let read = Arc::new(read);
             // Searched before the check has ended, or while it goes on: nothing is handed out.
             let found = quiet_search(&read, &config, &rows);
@@ -224,8 +249,13 @@ fn a_file_cut_short_at_any_byte_is_refused() {
 /// Bytes that somebody changed and signed: what they say is refused, or is a graph that can be searched.
 #[test]
 fn damage_under_a_right_checksum_does_no_harm() {
-    let graph = built(&tangle(), Columns::Labels);
-    let cache = Cache::of(&graph);
+    for (source, columns) in [(tangle(), Columns::Labels), (tangle(), pairs()), (long_tangle(), pairs())] {
+        withstands_damage(&built(&source, columns.clone()), &columns);
+    }
+}
+
+fn withstands_damage(graph: &Graph, columns: &Columns) {
+    let cache = Cache::of(graph);
     let good = cache.bytes();
     let rows = random_rows(&mut Rng(6), 6);
     let config = DecoderConfig { backend: BackendChoice::Cpu, num_lanes: 1, ..DecoderConfig::default() };
@@ -238,7 +268,7 @@ fn damage_under_a_right_checksum_does_no_harm() {
             }
             bytes[at] = value;
             sign(&mut bytes);
-            let Ok(read) = cache.read_other(&bytes) else {
+            let Ok(read) = cache.read_other_by(&bytes, columns.clone()) else {
                 refused += 1;
                 continue;
             };
@@ -293,10 +323,11 @@ fn other_versions_and_machines_are_named() {
         sign(&mut bytes);
         cache.read_other(&bytes)
     };
-    refused(with(8, 1), "version 1, not 2");
+    refused(with(8, 2), "version 2, not 3");
+    refused(with(8, 4), "version 4, not 3");
     refused(with(12, 9), "order of bytes");
     refused(with(80, 77), "do not fit together");
-    assert!(matches!(with(8, 1).unwrap_err().root(), Error::Unsupported(_)));
+    assert!(matches!(with(8, 2).unwrap_err().root(), Error::Unsupported(_)));
     // Only a file by its name can be mapped.
     refused(Graph::from_memory(&cache.bytes(), Columns::Labels), "cache");
     refused(Graph::open(&format!("{}:0", cache.path.display()), Columns::Labels), "a graph cache can be read from");

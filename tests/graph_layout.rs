@@ -34,8 +34,8 @@ fn a_graph_of_three_states() {
     assert_eq!(graph.words().len(), 18 + 16);
 
     // Arcs are numbered emitting first; the file has the epsilon arc first.
-    assert_eq!((graph.ilabel(0), graph.olabel(0), graph.file_arc(0, 0)), (1, 7, 1));
-    assert_eq!((graph.ilabel(1), graph.olabel(1), graph.file_arc(0, 1)), (0, 5, 0));
+    assert_eq!((graph.ilabel(0, 0), graph.olabel(0), graph.file_arc(0, 0)), (1, 7, 1));
+    assert_eq!((graph.ilabel(0, 1), graph.olabel(1), graph.file_arc(0, 1)), (0, 5, 0));
     assert_eq!((graph.file_arc(4, 2), graph.file_arc(4, 3)), (2, 3));
     assert_eq!(graph.finals(), [FinalState { id: 8, cost: 0.25 }]);
     assert_eq!((graph.final_cost(0), graph.final_cost(8)), (INF, 0.25));
@@ -135,6 +135,80 @@ fn columns_past_sixteen_bits() {
         let error = graph.check_width(label as usize - 1).unwrap_err();
         let Error::Shape(message) = error else { panic!("{error}") };
         assert!(message.contains(&format!("ilabel {label} needs column {}", label - 1)), "{message}");
+    }
+}
+
+/// Bytes of a graph whose states have their emitting arcs first.
+fn bytes(graph: &Graph, of_ilabel: usize, table: usize, of_olabel: usize, num_olabels: usize) -> usize {
+    let num_arcs = graph.num_arcs() as usize;
+    let olabels = num_arcs.div_ceil(64) * 12 + num_olabels * of_olabel;
+    graph.words().len() * 4 + graph.finals().len() * 8 + num_arcs * of_ilabel + table * 4 + olabels
+}
+
+#[test]
+fn input_labels_take_what_tells_those_of_a_column_apart() {
+    let mut rng = Rng(6);
+    for (per_column, of_ilabel) in [(1, 0), (2, 1), (256, 1), (257, 2), (65_536, 2), (65_537, 4)] {
+        // Labels of three columns in turn, and of none.
+        let table: Vec<i32> = (-1..4 * per_column).map(|at| if at == -1 { -1 } else { at % 4 - 1 }).collect();
+        let with_column: Vec<i32> = (1..=4 * per_column).filter(|&label| table[label as usize] >= 0).collect();
+        let some = (0..200).map(|_| with_column[rng.below(with_column.len() as u64) as usize]);
+        let labels = [&with_column[..3], &some.collect::<Vec<i32>>(), &with_column[with_column.len() - 3..]].concat();
+        let mut arcs: Vec<_> = labels.into_iter().map(|label| arc(label, 0, 0.5, 0)).collect();
+        arcs.extend((0..100).map(|_| arc(0, 0, 0.5, 1)));
+        let source = source(Some(0), vec![(INF, arcs), (0.0, vec![])]);
+        let columns = Columns::Table(table);
+        let graph = Graph::from_source(&source, columns.clone()).unwrap();
+        assert_same(&graph, &source, &columns);
+        assert_eq!(graph.memory(), bytes(&graph, of_ilabel, 4 + with_column.len(), 2, 0), "{per_column}");
+        // What is no arc of the state has no label.
+        assert_eq!((graph.ilabel(0, 10_000), graph.ilabel(graph.finals()[0].id, 0)), (0, 0));
+        assert_eq!((graph.source_of(305), graph.source_of(306), graph.source_of(u32::MAX)), (Some(0), None, None));
+    }
+}
+
+#[test]
+fn labels_of_columns_whose_low_bits_are_equal() {
+    let table: Vec<i32> = (-1..999).map(|at| if at < 0 { -1 } else { at % 7 * 65_536 + at % 5 }).collect();
+    let arcs = (1..1000).map(|label| arc(label, 0, 0.5, 0)).collect();
+    let source = source(Some(0), vec![(0.0, arcs)]);
+    let columns = Columns::Table(table);
+    let graph = Graph::from_source(&source, columns.clone()).unwrap();
+    assert!(graph.wide());
+    assert_same(&graph, &source, &columns);
+    assert_eq!(graph.memory(), bytes(&graph, 1, 65_537 + 999, 2, 0));
+}
+
+#[test]
+fn output_labels_past_sixteen_bits() {
+    for at in [0, 1, 500, 998, 999] {
+        for (label, of_olabel) in [(65_535, 2), (65_536, 4), (i32::MAX, 4)] {
+            let olabel = |arc| if arc == at { label } else { arc % 3 };
+            let arcs = (0..1000).map(|number| arc(1 + number % 9, olabel(number), 0.5, 0)).collect();
+            let source = source(Some(0), vec![(0.0, arcs)]);
+            let graph = Graph::from_source(&source, Columns::Labels).unwrap();
+            assert_same(&graph, &source, &Columns::Labels);
+            let num_olabels = (0..1000).filter(|&number| olabel(number) != 0).count();
+            assert_eq!(graph.memory(), bytes(&graph, 0, 0, of_olabel, num_olabels), "{label} at {at}");
+        }
+    }
+}
+
+#[test]
+fn states_behind_one_with_very_many_arcs() {
+    let mut rng = Rng(7);
+    for at in [0, 63, 64, 100] {
+        let states = (0..200u32).map(|state| {
+            let count = if state == at { 40_000 } else { 5 };
+            let arcs = (0..count).map(|number| {
+                let epsilon = number == 0 && state < 199 && rng.below(2) == 0;
+                let next = if epsilon { state + 1 } else { rng.below(200) as u32 };
+                arc(if epsilon { 0 } else { 1 + number % 50 }, 0, 0.5, next)
+            });
+            (0.0, arcs.collect())
+        });
+        let source = source(Some(199), states.collect());
+        assert_same(&Graph::from_source(&source, Columns::Labels).unwrap(), &source, &Columns::Labels);
     }
 }
 

@@ -6,12 +6,14 @@ mod common;
 #[path = "common/face/mod.rs"]
 mod face;
 
+use std::sync::Arc;
+
 use common::graph::{Rng, arc, source};
 use common::reference::{Reference, Stop};
 use face::{C, Face, Fault, Matrix, Rust, Status, graph, on_gpu, results};
-use koshi::decoder::DecoderConfig;
-use koshi::graph::VecSource;
-use koshi::search::SearchConfig;
+use koshi::decoder::{BackendChoice, Decoder, DecoderConfig};
+use koshi::graph::{Columns, Graph as KoshiGraph, VecSource};
+use koshi::search::{Rows, SearchConfig};
 
 const COLUMNS: usize = 4;
 
@@ -140,4 +142,25 @@ fn plain_costs_and_tight_bounds_on_the_gpu() {
 fn costs_at_the_ends_of_the_range_on_the_gpu() {
     on_gpu(|| run(100_000..100_100, 10, check::<Rust>));
     on_gpu(|| run(200_000..200_100, 50, check::<C>));
+}
+
+/// The arc is another one than the first of its state, and its label not the first of its column.
+#[test]
+fn the_label_of_a_cost_below_the_range_is_named() {
+    common::gpu();
+    let states = vec![
+        (0.0, vec![arc(1, 0, 0.5, 1)]),
+        (0.0, vec![arc(3, 0, 0.0, 0), arc(4, 0, 0.0, 1), arc(2, 0, -3e38, 1)]),
+        (0.0, vec![arc(1, 0, 0.0, 0)]),
+    ];
+    let columns = Columns::Table(vec![-1, 0, 0, 1, 1]);
+    let graph = Arc::new(KoshiGraph::from_source(&source(Some(0), states), columns).unwrap());
+    for backend in [BackendChoice::Cpu, BackendChoice::Cuda] {
+        let search = SearchConfig { acoustic_scale: 1.0, ..SearchConfig::default() };
+        let config = DecoderConfig { search, backend, num_lanes: 1, ..DecoderConfig::default() };
+        let mut channel = Decoder::new(Arc::clone(&graph), config).unwrap().new_channel().unwrap();
+        channel.begin().unwrap();
+        let error = channel.push(Rows::new(&[0.0, 0.0, 3e38, 0.0], 2, 2, 2).unwrap()).unwrap_err();
+        assert!(error.chain().contains("an arc with ilabel 2 takes"), "{}", error.chain());
+    }
 }

@@ -1,7 +1,8 @@
 //! Bytes that change a graph's cache file, its checksums made right again or not: it is refused, or searched with a
 //! status for each call, and a search that ends well is over a graph whose whole check says so.
 //!
-//! The first byte says whether to sign; then come places (two bytes) and what is written there (one).
+//! The first byte says whether to sign, and whether input labels stand for columns or share them in pairs; then come
+//! places (two bytes) and what is written there (one).
 
 use std::cell::Cell;
 use std::ffi::CString;
@@ -22,10 +23,14 @@ const SUM: std::ops::Range<usize> = 16..24;
 const NUM_PARTS: usize = 7;
 const INTERNAL: koshi_status = koshi_status_code::KOSHI_E_INTERNAL as koshi_status;
 
-fn good() -> &'static [u8] {
-    static GOOD: OnceLock<Vec<u8>> = OnceLock::new();
-    GOOD.get_or_init(|| {
-        let graph = Graph::from_source(&tangle(), Columns::Labels).expect("a good graph");
+/// A rule for columns by which labels have ranks.
+const PAIRS: [i32; 5] = [-1, 0, 0, 1, 1];
+
+fn good(pairs: bool) -> &'static [u8] {
+    static GOOD: [OnceLock<Vec<u8>>; 2] = [const { OnceLock::new() }; 2];
+    GOOD[usize::from(pairs)].get_or_init(|| {
+        let columns = if pairs { Columns::Table(PAIRS.to_vec()) } else { Columns::Labels };
+        let graph = Graph::from_source(&tangle(), columns).expect("a good graph");
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("graph");
         graph.write_cache(&path).expect("a file");
@@ -50,7 +55,8 @@ fn sign(bytes: &mut [u8]) {
 }
 
 pub fn run(bytes: &[u8]) -> bool {
-    let mut file = good().to_vec();
+    let pairs = bytes.first().is_some_and(|first| first / 4 % 2 == 1);
+    let mut file = good(pairs).to_vec();
     let len = file.len();
     for change in bytes.get(1..).unwrap_or_default().chunks_exact(3) {
         file[usize::from(u16::from_le_bytes([change[0], change[1]])) % len] = change[2];
@@ -62,7 +68,7 @@ pub fn run(bytes: &[u8]) -> bool {
     let path = folder.path().join("graph");
     std::fs::write(&path, &file).expect("a file");
     let alone = Alone::new();
-    let read = search(&path);
+    let read = search(&path, pairs);
     alone.end();
     read
 }
@@ -89,11 +95,15 @@ unsafe fn rules(decoder: *mut koshi_decoder) {
     }
 }
 
-fn search(path: &Path) -> bool {
+fn search(path: &Path, pairs: bool) -> bool {
     let path = CString::new(path.to_str().expect("a name")).expect("a name");
     // SAFETY: live handles, arrays with their lengths, places for results.
     unsafe {
-        let Some(graph) = made(|out, err| koshi_graph_read(path.as_ptr(), ptr::null(), out, err)) else {
+        let read = |out, err| match pairs {
+            true => koshi_graph_read_mapped(path.as_ptr(), PAIRS.as_ptr(), PAIRS.len(), out, err),
+            false => koshi_graph_read(path.as_ptr(), ptr::null(), out, err),
+        };
+        let Some(graph) = made(read) else {
             return false;
         };
         let config = config();

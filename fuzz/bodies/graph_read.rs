@@ -65,7 +65,7 @@ fn check(graph: &Graph) {
         let end = arcs + (view.header.n_emit + view.header.n_eps) as u32;
         for arc in arcs..end {
             assert!((arcs..end).contains(&graph.file_arc(id, arc)));
-            assert!(graph.ilabel(arc) >= 0 && graph.olabel(arc) >= 0);
+            assert!(graph.ilabel(id, arc) >= 0 && graph.olabel(arc) >= 0);
         }
         arcs = end;
     }

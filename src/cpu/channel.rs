@@ -127,7 +127,7 @@ impl CpuChannel {
             return Err(Error::NoTokens { frame });
         }
         if found.best == f32::NEG_INFINITY {
-            return Err(overflow(graph, &younger.links[before..], &costs[..row.len()], row, frame));
+            return Err(overflow(graph, emitters, &younger.links[before..], &costs[..row.len()], row, frame));
         }
         Ok(found)
     }
@@ -268,9 +268,10 @@ fn least_of(costs: impl Iterator<Item = f32>) -> f32 {
 }
 
 /// Names the frame and column of a candidate that fell to `-inf`.
-fn overflow(graph: &Graph, candidates: &[Link], costs: &[f32], row: &[f32], frame: u64) -> Error {
+fn overflow(graph: &Graph, emitters: &Emitters, candidates: &[Link], costs: &[f32], row: &[f32], frame: u64) -> Error {
     let fallen = candidates.iter().find(|link| link.cost == f32::NEG_INFINITY);
-    let ilabel = fallen.map_or(0, |link| graph.ilabel(link.arc));
+    let source = |link: &Link| emitters.list.iter().find(|emitter| emitter.token == link.src);
+    let ilabel = fallen.and_then(|link| Some(graph.ilabel(source(link)?.state, link.arc))).unwrap_or(0);
     let least = least_of(costs.iter().copied());
     let column = costs.iter().position(|&cost| cost == least).unwrap_or(0);
     Error::Scores { frame, column, value: row.get(column).copied().unwrap_or(f32::NAN) }

@@ -180,7 +180,7 @@ impl Shared {
         let scaled = |ll: f32| if ll == f32::NEG_INFINITY { f32::INFINITY } else { -(self.config.acoustic_scale * ll) };
         let least = row.iter().map(|&ll| scaled(ll)).fold(f32::INFINITY, f32::min);
         let column = row.iter().position(|&ll| scaled(ll) == least).unwrap_or(0);
-        let ilabel = if arc < self.graph.num_arcs() { self.graph.ilabel(arc) } else { 0 };
+        let ilabel = self.graph.source_of(arc).map_or(0, |state| self.graph.ilabel(state, arc));
         Error::Scores { frame, column, value: row.get(column).copied().unwrap_or(f32::NAN) }
             .context(format!("an arc with ilabel {ilabel} takes its token's cost below the range of 32-bit floats"))
     }

@@ -30,15 +30,15 @@ pub(super) struct DeviceLabels {
 
 impl DeviceLabels {
     pub fn new(stream: &Stream, graph: &Graph) -> Result<DeviceLabels> {
-        let (labelled, before, labels) = graph.olabel_parts();
+        let ((labelled, before), labels) = (graph.labelled_arcs(), graph.olabels()?);
         let parts = [labelled.len() as u64 * 2, labelled.len() as u64 * 2 + before.len() as u64];
         let memory = DeviceMemory::new(&stream.context, (parts[1] + labels.len() as u64) * 4, "output labels")?;
         log::info!("GPU {}: the output labels of the graph take {} bytes", stream.context.device, memory.bytes);
-        // SAFETY: memory of that size; the graph is borrowed until the copies have been waited for.
+        // SAFETY: memory of that size; all that is copied is there until the copies have been waited for.
         let copied = unsafe {
             let counts =
                 stream.copy_in(memory.at, labelled).and_then(|()| stream.copy_in(memory.at + parts[0] * 4, before));
-            counts.and_then(|()| stream.copy_in(memory.at + parts[1] * 4, labels))
+            counts.and_then(|()| stream.copy_in(memory.at + parts[1] * 4, &labels))
         };
         copied.and(stream.wait())?;
         Ok(DeviceLabels { memory, parts })

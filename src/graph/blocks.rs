@@ -27,10 +27,12 @@ pub(crate) const ESCAPE: u32 = u32::MAX;
 /// Words of padding behind the last block, so that vector code may read over the end.
 pub(crate) const PADDING_WORDS: usize = 16;
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use super::array::Array;
-use super::labels::{ArcLabels, EpsilonPlaces, SparseLabels};
+use super::input_labels::InputLabels;
+use super::labels::{EpsilonPlaces, SparseLabels};
 use super::source::ColumnRule;
 use super::whole::WholeCheck;
 use crate::error::{Error, Result};
@@ -48,7 +50,7 @@ pub struct Graph {
     pub(super) totals: Totals,
     /// By ascending id.
     pub(crate) finals: Array<FinalState>,
-    pub(crate) ilabels: ArcLabels,
+    pub(crate) ilabels: InputLabels,
     pub(crate) olabels: SparseLabels,
     pub(crate) epsilon_places: EpsilonPlaces,
     pub(crate) transitions: Option<Arc<Transitions>>,
@@ -342,9 +344,20 @@ impl Graph {
         }
     }
 
-    /// Input label of arc number `arc`.
-    pub fn ilabel(&self, arc: u32) -> i32 {
-        self.ilabels.get(arc)
+    /// Input label of arc number `arc` of state `id`; 0 where that is an epsilon arc, or no arc of the state.
+    pub fn ilabel(&self, id: u32, arc: u32) -> i32 {
+        let header = Header::unpack(&self.words, id);
+        let emits = (arc.wrapping_sub(header.first_arc) as usize) < header.n_emit;
+        if emits { self.ilabels.get(arc, self.column(id, arc)) } else { 0 }
+    }
+
+    /// The state that arc number `arc` leaves, found by a walk over all states; `None` where there is no such arc.
+    pub fn source_of(&self, arc: u32) -> Option<u32> {
+        let has_it = |id: &u32| {
+            let Header { n_emit, n_eps, first_arc, .. } = Header::unpack(&self.words, *id);
+            (arc.wrapping_sub(first_arc) as usize) < n_emit + n_eps
+        };
+        self.ids().find(has_it)
     }
 
     /// Output label of arc number `arc`.
@@ -352,10 +365,14 @@ impl Graph {
         self.olabels.get(arc)
     }
 
-    /// Output labels of all arcs, by number: which of them are not 0, 64 in a word; how many there are before each
-    /// word; and those.
-    pub fn olabel_parts(&self) -> (&[u64], &[u32], &[i32]) {
-        self.olabels.parts()
+    /// Which arcs have an output label, by number, 64 in a word; and how many there are before each word.
+    pub fn labelled_arcs(&self) -> (&[u64], &[u32]) {
+        (&self.olabels.present.words, &self.olabels.present.before)
+    }
+
+    /// The output labels of those arcs, which take memory where the graph has them in 16 bits.
+    pub fn olabels(&self) -> Result<Cow<'_, [i32]>> {
+        self.olabels.values.to_i32()
     }
 
     /// Index in the file of arc number `arc`, which leaves state `id`.

@@ -26,7 +26,8 @@ use twox_hash::XxHash3_64;
 use super::array::Array;
 use super::blocks::{FinalState, Graph, HAS_EPSILONS, PADDING_WORDS, Totals};
 use super::early::{self, MOST_PAGES, Run};
-use super::labels::{ArcLabels, Bits, EpsilonPlaces, SparseLabels};
+use super::input_labels::{ColumnLabels, InputLabels, Ranks};
+use super::labels::{Bits, EpsilonPlaces, SparseLabels, Values};
 use super::mapped::{self, Mapped};
 use super::source::{ColumnMap, ColumnRule, Columns};
 use super::whole::{Part, WholeCheck};
@@ -36,7 +37,7 @@ use crate::error::{Error, Result};
 pub(super) const MAGIC: [u8; 8] = *b"KoshiGr\n";
 
 /// Of the form below. A change of it, or of the blocks, takes the next number.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Says in which order the bytes of a number stand.
 const ORDER: u32 = 0x0102_0304;
@@ -48,7 +49,7 @@ pub(super) const PAGE: u64 = 4096;
 const PARTS: [&str; 7] = [
     "state blocks",
     "final states",
-    "input labels",
+    "ranks of input labels",
     "places of output labels",
     "ranks of output labels",
     "output labels",
@@ -81,11 +82,12 @@ struct Head {
     num_dead_ends: u32,
     /// 1 where columns take 32 bits.
     wide: u32,
-    /// 1 where input labels take 32 bits.
-    long_ilabels: u32,
+    /// Bytes of an input label's rank: 0, 1, 2 or 4.
+    rank_bytes: u32,
     /// 1 where some state of the file that the graph was read from has an epsilon arc before an emitting one.
     mixed: u32,
-    zero: u32,
+    /// 1 where output labels take 32 bits.
+    long_olabels: u32,
     /// The pages that the first frames touch.
     early: [Run; MOST_PAGES],
     parts: [Extent; PARTS.len()],
@@ -111,6 +113,10 @@ pub(super) fn not_a_file(name: &str) -> Error {
 impl Head {
     fn own_sum(&self) -> u64 {
         XxHash3_64::oneshot(bytemuck::bytes_of(&Head { sum: 0, ..*self }))
+    }
+
+    fn olabel_bytes(&self) -> u64 {
+        if self.long_olabels != 0 { 4 } else { 2 }
     }
 
     /// What the parts of such a graph have for lengths, as far as the head tells.
@@ -156,11 +162,11 @@ impl Head {
             && (self.wide != 0 || self.num_columns <= 1 << 16)
             && finals.is_multiple_of(size_of::<FinalState>() as u64)
             && finals / size_of::<FinalState>() as u64 <= u64::from(self.num_states)
-            && ilabels == self.num_arcs * if self.long_ilabels != 0 { 4 } else { 2 }
+            && ilabels == self.num_arcs * u64::from(self.rank_bytes)
             && present == bits * 8
             && ranks == bits * 4
-            && olabels.is_multiple_of(4)
-            && olabels / 4 <= self.num_arcs
+            && olabels.is_multiple_of(self.olabel_bytes())
+            && olabels / self.olabel_bytes() <= self.num_arcs
             && early::fit(&self.early, len.div_ceil(PAGE))
             && places == if self.mixed != 0 { bits * 8 } else { 0 };
         if good { Ok(()) } else { fault("the numbers in the head of the graph cache do not fit together") }
@@ -174,24 +180,33 @@ pub(super) fn open(name: &str, file: &File, begin: &[u8], columns: Columns) -> R
     let head = head.ok_or_else(|| Error::format(name, begin.len() as u64, "the graph cache ends within its head"))?;
     let map = Mapped::new(name, file)?;
     head.check(name, map.bytes().len() as u64)?;
-    let rule = ColumnMap::new(&columns)?.rule(&columns);
+    let column_map = ColumnMap::new(&columns)?;
+    let rule = column_map.rule(&columns);
     if rule != head.rule {
         let (wanted, held) = (rule.name(), head.rule.name());
         let same = if wanted == held { ", another one" } else { "" };
         let message = format!("{name}: the graph cache was made with {held}, not with {wanted}{same}");
         return Err(Error::Graph(message));
     }
+    let labels = Arc::new(ColumnLabels::new(&column_map)?);
+    if labels.rank_bytes() != head.rank_bytes {
+        return Err(Error::format(
+            name,
+            0,
+            "the input labels of the graph cache are not those of its rule for columns",
+        ));
+    }
     map.expect_jumps();
     for run in head.early.iter().filter(|run| run.count != 0) {
         mapped::ask_for(file, u64::from(run.first) * PAGE, u64::from(run.count) * PAGE);
     }
     let map = Arc::new(map);
-    let mut graph = arrange(&map, &head, &columns)?;
+    let mut graph = arrange(&map, &head, &columns, &labels)?;
     let parts = PARTS.iter().zip(&head.parts).map(|(&name, part)| {
         let begin = part.at as usize;
         Part { name, bytes: begin..begin + part.len as usize, sum: part.sum }
     });
-    let twin = arrange(&map, &head, &columns)?;
+    let twin = arrange(&map, &head, &columns, &labels)?;
     let whole = WholeCheck::begin(name, Arc::clone(&map), parts.collect(), twin);
     if graph.wide {
         whole.wait()?; // rows of 2^32 columns cannot be had
@@ -200,16 +215,19 @@ pub(super) fn open(name: &str, file: &File, begin: &[u8], columns: Columns) -> R
     Ok(graph)
 }
 
-fn arrange(map: &Arc<Mapped>, head: &Head, columns: &Columns) -> Result<Graph> {
+fn arrange(map: &Arc<Mapped>, head: &Head, columns: &Columns, labels: &Arc<ColumnLabels>) -> Result<Graph> {
     fn part<T: Pod>(map: &Arc<Mapped>, at: &Extent) -> Result<Array<T>> {
         Array::mapped(map, at.at, at.len)
     }
     let [words, finals, ilabels, present, ranks, olabels, places] = &head.parts;
-    let ilabels = if head.long_ilabels != 0 {
-        ArcLabels::Long(part(map, ilabels)?)
-    } else {
-        ArcLabels::Short(part(map, ilabels)?)
+    let ilabel_ranks = match head.rank_bytes {
+        0 => Ranks::None,
+        1 => Ranks::Byte(part(map, ilabels)?),
+        2 => Ranks::Short(part(map, ilabels)?),
+        _ => Ranks::Long(part(map, ilabels)?),
     };
+    let values =
+        if head.long_olabels != 0 { Values::Long(part(map, olabels)?) } else { Values::Short(part(map, olabels)?) };
     let epsilons =
         if head.mixed != 0 { Some(Bits { words: part(map, places)?, before: Array::default() }) } else { None };
     Ok(Graph {
@@ -229,11 +247,8 @@ fn arrange(map: &Arc<Mapped>, head: &Head, columns: &Columns) -> Result<Graph> {
             mixed: head.mixed != 0,
         },
         finals: part(map, finals)?,
-        ilabels,
-        olabels: SparseLabels {
-            present: Bits { words: part(map, present)?, before: part(map, ranks)? },
-            values: part(map, olabels)?,
-        },
+        ilabels: InputLabels { ranks: ilabel_ranks, labels: Arc::clone(labels) },
+        olabels: SparseLabels { present: Bits { words: part(map, present)?, before: part(map, ranks)? }, values },
         epsilon_places: EpsilonPlaces { epsilons },
         transitions: columns.transitions().cloned(),
         rule: head.rule,
@@ -283,18 +298,14 @@ impl Graph {
     fn parts(&self) -> Result<(Head, [&[u8]; PARTS.len()])> {
         use bytemuck::cast_slice;
         let info = self.info()?;
-        let (long_ilabels, ilabels) = match &self.ilabels {
-            ArcLabels::Short(labels) => (0, cast_slice(labels)),
-            ArcLabels::Long(labels) => (1, cast_slice(labels)),
-        };
         let places = self.epsilon_places.epsilons.as_ref().map_or(&[][..], |bits| &bits.words);
         let parts = [
             cast_slice(&self.words),
             cast_slice(&self.finals),
-            ilabels,
+            self.ilabels.ranks.all_bytes(),
             cast_slice(&self.olabels.present.words),
             cast_slice(&self.olabels.present.before),
-            cast_slice(&self.olabels.values),
+            self.olabels.values.all_bytes(),
             cast_slice(places),
         ];
         let mut end = size_of::<Head>() as u64;
@@ -324,9 +335,9 @@ impl Graph {
             num_unreachable: info.num_unreachable,
             num_dead_ends: info.num_dead_ends,
             wide: u32::from(self.wide),
-            long_ilabels,
+            rank_bytes: self.ilabels.labels.rank_bytes(),
             mixed: u32::from(self.epsilon_places.epsilons.is_some()),
-            zero: 0,
+            long_olabels: u32::from(matches!(self.olabels.values, Values::Long(_))),
             early: self.early_pages(extents[0].at / PAGE)?,
             parts: extents,
         };

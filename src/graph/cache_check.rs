@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::blocks::{ESCAPE, Graph, HAS_EPSILONS, Header, PADDING_WORDS};
-use super::labels::{ArcLabels, Bits};
+use super::labels::Bits;
 use super::mapped::Behind;
 use super::validate::is_cost;
 use crate::error::{Error, Result};
@@ -36,12 +36,12 @@ impl Graph {
             let view = self.state(id);
             let (n_emit, first) = (view.header.n_emit, view.header.first_arc);
             if state.is_multiple_of(STEP) {
-                behind.drop(self.ilabels.bytes(passed..first as usize));
+                behind.drop(self.ilabels.ranks.bytes(passed..first as usize));
                 passed = first as usize;
             }
             for place in 0..n_emit {
                 let (arc, column) = (first + place as u32, view.column(place));
-                let ilabel = self.ilabel(arc);
+                let ilabel = self.ilabels.get(arc, column);
                 if !is_cost(view.weights[place]) || !found.has(view.dsts[place]) || ilabel <= 0 {
                     return fault_at("arc", arc);
                 }
@@ -52,7 +52,7 @@ impl Graph {
             for place in 0..view.header.n_eps {
                 let (arc, dst, weight) =
                     (first + (n_emit + place) as u32, view.eps_dsts[place], view.eps_weights[place]);
-                if !is_cost(weight) || !found.has(dst) || self.ilabel(arc) != 0 {
+                if !is_cost(weight) || !found.has(dst) || self.ilabels.ranks.get(arc) != 0 {
                     return fault_at("arc", arc);
                 }
                 // Levels rise along epsilon arcs that can be taken, so that there is an end to them.
@@ -64,13 +64,17 @@ impl Graph {
             }
             self.check_places(view.header)?;
         }
-        behind.drop(self.ilabels.bytes(passed..self.totals.num_arcs as usize));
-        for labels in self.olabels.values.chunks(STEP as usize) {
-            if labels.iter().any(|&label| label <= 0) {
-                return fault("an output label");
+        behind.drop(self.ilabels.ranks.bytes(passed..self.totals.num_arcs as usize));
+        let labels = &self.olabels.values;
+        for begin in (0..labels.len()).step_by(STEP as usize) {
+            let end = labels.len().min(begin + STEP as usize);
+            for label in (begin..end).map(|at| labels.get(at)) {
+                if label <= 0 {
+                    return fault("an output label");
+                }
+                max_olabel = max_olabel.max(label);
             }
-            max_olabel = labels.iter().copied().fold(max_olabel, i32::max);
-            behind.drop(bytemuck::cast_slice(labels));
+            behind.drop(labels.bytes(begin..end));
         }
         let totals = &self.totals;
         if (columns, max_ilabel, max_olabel) != (totals.num_columns, totals.max_ilabel, totals.max_olabel)
@@ -134,13 +138,13 @@ impl Graph {
     /// Checks that the labels of the arcs are all there, and no more.
     fn check_labels(&self) -> Result<()> {
         let num_arcs = self.totals.num_arcs as usize;
-        let num_ilabels = match &self.ilabels {
-            ArcLabels::Short(labels) => labels.len(),
-            ArcLabels::Long(labels) => labels.len(),
-        };
         let present = &self.olabels.present;
         let bits = num_arcs.div_ceil(64);
-        if num_ilabels != num_arcs || present.words.len() != bits || present.before.len() != bits {
+        let num_bytes = num_arcs * self.ilabels.labels.rank_bytes() as usize;
+        if self.ilabels.ranks.all_bytes().len() != num_bytes
+            || present.words.len() != bits
+            || present.before.len() != bits
+        {
             return fault("the number of labels");
         }
         let mut sum = 0u32;

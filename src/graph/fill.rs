@@ -1,8 +1,11 @@
 //! The walk that checks the arcs of a graph and puts them into their places.
 
+use std::sync::Arc;
+
 use super::blocks::{ESCAPE, FinalState, Header, PADDING_WORDS, Totals};
 use super::huge;
-use super::labels::{ArcLabels, EpsilonPlaces, SparseFill};
+use super::input_labels::{ColumnLabels, InputLabels};
+use super::labels::{EpsilonPlaces, SparseFill};
 use super::layout::Plan;
 use super::source::{ColumnMap, Columns, GraphArc, NO_COLUMN, Source, walk};
 use super::validate::{changed, is_cost, state_fault};
@@ -16,7 +19,7 @@ const ARCS_AHEAD: usize = 32;
 pub(super) struct Filled {
     pub words: Vec<u32>,
     pub finals: Vec<FinalState>,
-    pub ilabels: ArcLabels,
+    pub ilabels: InputLabels,
     pub olabels: SparseFill,
     pub places: EpsilonPlaces,
     /// Source and destination of the epsilon arcs that are not `+inf`, in the order of the file.
@@ -29,6 +32,8 @@ pub(super) struct Fill<'a, S> {
     source: &'a S,
     columns: &'a Columns,
     column_map: &'a ColumnMap<'a>,
+    /// Ranks of input labels among those of their columns.
+    ranks: Vec<u32>,
     plan: &'a Plan<'a>,
     made: Filled,
     /// Output labels of the epsilon arcs of the state at hand.
@@ -36,17 +41,23 @@ pub(super) struct Fill<'a, S> {
 }
 
 impl<'a, S: Source> Fill<'a, S> {
-    pub fn new(source: &'a S, columns: &'a Columns, column_map: &'a ColumnMap, plan: &'a Plan) -> Result<Self> {
+    pub fn new(
+        source: &'a S,
+        columns: &'a Columns,
+        column_map: &'a ColumnMap,
+        labels: &Arc<ColumnLabels>,
+        plan: &'a Plan,
+    ) -> Result<Self> {
         let made = Filled {
             words: huge::reserve(plan.num_words + PADDING_WORDS, "graph")?,
             finals: Vec::new(),
-            ilabels: ArcLabels::new(plan.num_arcs, plan.max_ilabel())?,
+            ilabels: InputLabels::new(plan.num_arcs, labels)?,
             olabels: SparseFill::new(plan.num_arcs)?,
             places: EpsilonPlaces::new(plan.num_arcs)?,
             epsilons: Vec::new(),
             totals: Totals::default(),
         };
-        Ok(Fill { source, columns, column_map, plan, made, eps_olabels: Vec::new() })
+        Ok(Fill { source, columns, column_map, ranks: labels.ranks()?, plan, made, eps_olabels: Vec::new() })
     }
 
     /// Walks over all states. A source that is not what `plan` was made from gives an error.
@@ -55,6 +66,7 @@ impl<'a, S: Source> Fill<'a, S> {
             self.prefetch(state.saturating_add(STATES_AHEAD));
             self.state(state)?;
         }
+        self.source.passed(0..self.source.num_states()); // what was left of it
         if self.made.totals.num_arcs != u64::from(self.plan.num_arcs) {
             return Err(changed());
         }
@@ -103,15 +115,14 @@ impl<'a, S: Source> Fill<'a, S> {
     /// olabel 0, or `None` if something is wrong with an arc or with the number of them.
     #[inline(always)]
     fn arcs(&mut self, state: u32, first_arc: u32, begin: usize, counts: (usize, usize)) -> Result<Option<u32>> {
-        let Fill { source, column_map, plan, made, eps_olabels, .. } = self;
+        let Fill { source, column_map, ranks, plan, made, eps_olabels, .. } = self;
         let mut block = Block::new(&mut made.words[begin..], counts, plan.level(state), first_arc, plan.wide);
         let mut ilabels = made.ilabels.slice(first_arc, counts.0);
-        made.olabels.reserve(counts.0 + counts.1)?;
         eps_olabels.clear();
         let (mut signs, mut no_olabels, mut bad_weight, mut mixed) = (0, 0, false, false);
         let (mut max_ilabel, mut max_olabel) = (made.totals.max_ilabel, made.totals.max_olabel);
         for GraphArc { ilabel, olabel, weight, next } in source.arcs(state) {
-            let Some(&dst) = plan.ids.get(next as usize) else { return Ok(None) };
+            let Some(dst) = plan.ids.get(next) else { return Ok(None) };
             signs |= ilabel | olabel;
             no_olabels += u32::from(olabel == 0);
             bad_weight |= !is_cost(weight);
@@ -144,14 +155,14 @@ impl<'a, S: Source> Fill<'a, S> {
             }
             max_ilabel = max_ilabel.max(ilabel);
             mixed |= block.epsilons > 0;
-            ilabels.set(place, ilabel);
+            ilabels.set(place, ranks, ilabel);
             if olabel != 0 {
-                made.olabels.push(first_arc + place as u32, olabel);
+                made.olabels.push(first_arc + place as u32, olabel)?;
             }
         }
         for (arc, &olabel) in (first_arc + counts.0 as u32..).zip(&*eps_olabels) {
             if olabel != 0 {
-                made.olabels.push(arc, olabel);
+                made.olabels.push(arc, olabel)?;
             }
         }
         (made.totals.max_ilabel, made.totals.max_olabel) = (max_ilabel, max_olabel);

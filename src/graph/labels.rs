@@ -1,82 +1,13 @@
-//! Cold arrays of a graph: labels by arc number, and the places of epsilon arcs in the file.
+//! Cold arrays of a graph: output labels by arc number, and the places of epsilon arcs in the file.
+
+use std::borrow::Cow;
+use std::ops::Range;
 
 use super::array::Array;
-use crate::error::{Result, try_reserve};
+use crate::error::{Result, try_push, try_reserve};
 
-/// Input labels, in 16 bits where all fit.
-#[derive(Debug)]
-pub enum ArcLabels {
-    /// All labels lie in 0..=65535.
-    Short(Array<u16>),
-    /// Any label.
-    Long(Array<i32>),
-}
-
-impl ArcLabels {
-    /// `num_arcs` labels up to `max`, all 0 yet.
-    pub fn new(num_arcs: u32, max: i32) -> Result<ArcLabels> {
-        Ok(if max <= i32::from(u16::MAX) {
-            ArcLabels::Short(zeros(num_arcs as usize, "input labels")?)
-        } else {
-            ArcLabels::Long(zeros(num_arcs as usize, "input labels")?)
-        })
-    }
-
-    /// The labels of `count` arcs from `first` on, to set them.
-    #[inline(always)]
-    pub fn slice(&mut self, first: u32, count: usize) -> LabelSlice<'_> {
-        let range = first as usize..first as usize + count;
-        match self {
-            ArcLabels::Short(labels) => LabelSlice::Short(&mut labels.own()[range]),
-            ArcLabels::Long(labels) => LabelSlice::Long(&mut labels.own()[range]),
-        }
-    }
-
-    /// Label of `arc`.
-    pub fn get(&self, arc: u32) -> i32 {
-        match self {
-            ArcLabels::Short(labels) => i32::from(labels[arc as usize]),
-            ArcLabels::Long(labels) => labels[arc as usize],
-        }
-    }
-
-    /// The memory of the labels of some arcs; nothing where they are not all there.
-    pub(super) fn bytes(&self, arcs: std::ops::Range<usize>) -> &[u8] {
-        match self {
-            ArcLabels::Short(labels) => labels.get(arcs).map_or(&[], bytemuck::cast_slice),
-            ArcLabels::Long(labels) => labels.get(arcs).map_or(&[], bytemuck::cast_slice),
-        }
-    }
-
-    /// Bytes taken.
-    pub fn memory(&self) -> usize {
-        match self {
-            ArcLabels::Short(labels) => labels.len() * 2,
-            ArcLabels::Long(labels) => labels.len() * 4,
-        }
-    }
-}
-
-/// Some of the labels of an [`ArcLabels`].
-pub enum LabelSlice<'a> {
-    /// In 16 bits.
-    Short(&'a mut [u16]),
-    /// In 32 bits.
-    Long(&'a mut [i32]),
-}
-
-impl LabelSlice<'_> {
-    /// Sets the label at `place`; what does not fit is cut off.
-    #[inline(always)]
-    pub fn set(&mut self, place: usize, label: i32) {
-        match self {
-            LabelSlice::Short(labels) => labels[place] = label as u16,
-            LabelSlice::Long(labels) => labels[place] = label,
-        }
-    }
-}
-
-fn zeros<T: Copy + Default>(len: usize, what: &str) -> Result<Array<T>> {
+/// `len` elements that are 0.
+pub(super) fn zeros<T: Copy + Default>(len: usize, what: &str) -> Result<Array<T>> {
     let mut zeros = Vec::new();
     try_reserve(&mut zeros, len, what)?;
     zeros.resize(len, T::default());
@@ -149,61 +80,119 @@ impl Bits {
     }
 }
 
+/// Labels that are not 0, in 16 bits where all fit.
+#[derive(Debug)]
+pub enum Values {
+    /// All labels lie in 1..=65535.
+    Short(Array<u16>),
+    /// Any label.
+    Long(Array<i32>),
+}
+
+impl Values {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Values::Short(labels) => labels.len(),
+            Values::Long(labels) => labels.len(),
+        }
+    }
+
+    /// The label at `place`.
+    pub fn get(&self, place: usize) -> i32 {
+        match self {
+            Values::Short(labels) => i32::from(labels[place]),
+            Values::Long(labels) => labels[place],
+        }
+    }
+
+    /// All of them in 32 bits.
+    pub fn to_i32(&self) -> Result<Cow<'_, [i32]>> {
+        Ok(match self {
+            Values::Long(labels) => Cow::Borrowed(&**labels),
+            Values::Short(labels) => {
+                let mut long = Vec::new();
+                try_reserve(&mut long, labels.len(), "output labels")?;
+                long.extend(labels.iter().copied().map(i32::from));
+                Cow::Owned(long)
+            }
+        })
+    }
+
+    /// The memory of those at `places`; nothing where they are not all there.
+    pub fn bytes(&self, places: Range<usize>) -> &[u8] {
+        match self {
+            Values::Short(labels) => labels.get(places).map_or(&[], bytemuck::cast_slice),
+            Values::Long(labels) => labels.get(places).map_or(&[], bytemuck::cast_slice),
+        }
+    }
+
+    /// The memory of them all.
+    pub fn all_bytes(&self) -> &[u8] {
+        self.bytes(0..self.len())
+    }
+}
+
 /// Labels most of which are 0: which ones are not, and their values.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct SparseLabels {
     pub(super) present: Bits,
-    pub(super) values: Array<i32>,
+    pub(super) values: Values,
 }
 
 /// [`SparseLabels`] while they are filled.
 #[derive(Debug, Default)]
 pub struct SparseFill {
     present: Bits,
-    values: Vec<i32>,
+    short: Vec<u16>,
+    /// All labels, once one needs more than 16 bits.
+    long: Vec<i32>,
 }
 
 impl SparseFill {
     /// `num_arcs` labels, all 0 yet.
     pub fn new(num_arcs: u32) -> Result<SparseFill> {
-        Ok(SparseFill { present: Bits::new(num_arcs as usize, "output labels")?, values: Vec::new() })
+        Ok(SparseFill { present: Bits::new(num_arcs as usize, "output labels")?, ..SparseFill::default() })
     }
 
-    /// Makes room for `count` further labels that are not 0.
-    pub fn reserve(&mut self, count: usize) -> Result<()> {
-        try_reserve(&mut self.values, count, "output labels")
-    }
-
-    /// Sets the label of `arc`, for which room was made. Arcs come in ascending order, each once;
-    /// `label` is not 0.
+    /// Sets the label of `arc`. Arcs come in ascending order, each once; `label` is not 0.
     #[inline(always)]
-    pub fn push(&mut self, arc: u32, label: i32) {
+    pub fn push(&mut self, arc: u32, label: i32) -> Result<()> {
         self.present.set(arc as usize);
-        self.values.push(label);
+        match u16::try_from(label) {
+            Ok(label) if self.long.is_empty() => try_push(&mut self.short, label, "output labels"),
+            _ => self.push_long(label),
+        }
+    }
+
+    fn push_long(&mut self, label: i32) -> Result<()> {
+        if self.long.is_empty() {
+            try_reserve(&mut self.long, self.short.len() + 1, "output labels")?;
+            self.long.extend(std::mem::take(&mut self.short).into_iter().map(i32::from));
+        }
+        try_push(&mut self.long, label, "output labels")
     }
 
     /// The labels; what growing took too much is freed.
     pub fn finish(mut self) -> Result<SparseLabels> {
         self.present.count()?;
-        self.values.shrink_to_fit();
-        Ok(SparseLabels { present: self.present, values: self.values.into() })
+        self.short.shrink_to_fit();
+        self.long.shrink_to_fit();
+        let values =
+            if self.long.is_empty() { Values::Short(self.short.into()) } else { Values::Long(self.long.into()) };
+        Ok(SparseLabels { present: self.present, values })
     }
 }
 
 impl SparseLabels {
-    /// Which labels are not 0, 64 in a word; how many before each word; and those.
-    pub fn parts(&self) -> (&[u64], &[u32], &[i32]) {
-        (&self.present.words, &self.present.before, &self.values)
-    }
-
     /// Label of `arc`.
     pub fn get(&self, arc: u32) -> i32 {
-        if self.present.get(arc as usize) { self.values[self.present.rank(arc as usize) as usize] } else { 0 }
+        if self.present.get(arc as usize) { self.values.get(self.present.rank(arc as usize) as usize) } else { 0 }
     }
 
     /// Bytes taken.
     pub fn memory(&self) -> usize {
-        self.present.memory() + self.values.len() * 4
+        self.present.memory() + self.values.all_bytes().len()
     }
 }
 

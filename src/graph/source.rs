@@ -64,7 +64,7 @@ pub struct VecSource {
 
 /// The states of `source`, which is told now and then how far the walk over them has come.
 pub(super) fn walk(source: &impl Source) -> impl Iterator<Item = u32> {
-    const STEP: u32 = 1 << 15;
+    const STEP: u32 = 1 << 13;
     (0..source.num_states()).inspect(|&state| {
         if state % STEP == 0 && state > 0 {
             source.passed(state - STEP..state);

@@ -29,7 +29,7 @@ impl Links<'_> {
         for (to, step) in steps.iter().rev() {
             lattice.arcs.push(LatticeArc {
                 next: lattice.arcs.len() as u32 + 1,
-                ilabel: self.graph.ilabel(step.arc),
+                ilabel: self.graph.ilabel(step.source.state, step.arc),
                 olabel: self.graph.olabel(step.arc),
                 weight: LatticeWeight {
                     graph: self.graph.state(step.source.state).weight(step.arc),

@@ -144,7 +144,7 @@ impl BestPath {
         }
         let mut silence = self.trailing_silence();
         if to.time > step.from.time {
-            let ilabel = links.graph.ilabel(step.arc);
+            let ilabel = links.graph.ilabel(step.source.state, step.arc);
             self.ilabels.push(ilabel);
             let silent = self.rules.as_ref().is_some_and(|rules| rules.is_silent(ilabel, self.olabels.last().copied()));
             silence = if silent { silence + 1 } else { 0 };

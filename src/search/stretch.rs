@@ -106,7 +106,7 @@ impl Survivors<'_> {
             }
             arcs[*slot as usize] = LatticeArc {
                 next: state_of[dst],
-                ilabel: self.graph.ilabel(link.arc),
+                ilabel: self.graph.ilabel(state, link.arc),
                 olabel,
                 weight: LatticeWeight { graph: self.graph.state(state).weight(link.arc), acoustic: link.acoustic },
             };

@@ -128,7 +128,7 @@ pub fn assert_same(graph: &Graph, source: &VecSource, columns: &Columns) {
             assert_eq!(view.eps_dsts[place], word(arc.next));
         }
         for (number, (index, arc)) in (first_arc..).zip(emitting.iter().chain(&epsilons)) {
-            assert_eq!((graph.ilabel(number), graph.olabel(number)), (arc.ilabel, arc.olabel));
+            assert_eq!((graph.ilabel(id, number), graph.olabel(number)), (arc.ilabel, arc.olabel));
             assert_eq!(graph.file_arc(id, number), *index);
         }
         first_arc += arcs.len() as u32;
@@ -149,7 +149,7 @@ pub fn assert_equal(one: &Graph, two: &Graph) {
     for id in one.ids() {
         let header = one.state(id).header;
         for arc in (header.first_arc..).take(header.n_emit + header.n_eps) {
-            assert_eq!((one.ilabel(arc), one.olabel(arc)), (two.ilabel(arc), two.olabel(arc)));
+            assert_eq!((one.ilabel(id, arc), one.olabel(arc)), (two.ilabel(id, arc), two.olabel(arc)));
             assert_eq!(one.file_arc(id, arc), two.file_arc(id, arc));
         }
     }
@@ -173,13 +173,13 @@ pub fn assert_sound(graph: &Graph) {
         for place in 0..view.header.n_emit {
             check_dst(view.dsts[place]);
             assert!(view.weights[place] > f32::NEG_INFINITY && view.column(place) < graph.num_columns());
-            assert!(graph.ilabel(arcs + place as u32) > 0);
+            assert!(graph.ilabel(id, arcs + place as u32) > 0);
         }
         for place in 0..view.header.n_eps {
             let level = check_dst(view.eps_dsts[place]);
             assert!(view.eps_weights[place] > f32::NEG_INFINITY);
             assert!(level > view.header.level || view.eps_weights[place] == f32::INFINITY);
-            assert_eq!(graph.ilabel(arcs + (view.header.n_emit + place) as u32), 0);
+            assert_eq!(graph.ilabel(id, arcs + (view.header.n_emit + place) as u32), 0);
         }
         let end = arcs + (view.header.n_emit + view.header.n_eps) as u32;
         let mut indices: Vec<u32> = (arcs..end).map(|arc| graph.file_arc(id, arc)).collect();
