@@ -75,6 +75,11 @@ impl WholeCheck {
     pub fn so_far(&self) -> Result<()> {
         self.work.fault.get().and_then(Option::as_ref).map_or(Ok(()), |fault| Err(fault.repeat()))
     }
+
+    /// Whether the check has ended, without a fault.
+    fn is_passed(&self) -> bool {
+        matches!(self.work.fault.get(), Some(None))
+    }
 }
 
 impl Drop for WholeCheck {
@@ -140,5 +145,10 @@ impl Graph {
     /// As [`Graph::check_whole`], without waiting: fine as long as no fault has been found.
     pub fn check_so_far(&self) -> Result<()> {
         self.whole.as_ref().map_or(Ok(()), WholeCheck::so_far)
+    }
+
+    /// Whether it is known that there is no fault: not so while a file is being checked, nor once one has been found.
+    pub fn is_sound(&self) -> bool {
+        self.whole.as_ref().is_none_or(WholeCheck::is_passed)
     }
 }
