@@ -127,14 +127,17 @@ static BEGIN: AtomicUsize = AtomicUsize::new(0);
 static PAGES: AtomicUsize = AtomicUsize::new(0);
 static SEARCHER: AtomicI32 = AtomicI32::new(0);
 static TOUCHED: [AtomicBool; 4096] = [const { AtomicBool::new(false) }; 4096];
+/// Whether the search has ended, so that others may open pages, too.
+static SEARCHED: AtomicBool = AtomicBool::new(false);
 
 fn thread() -> i32 {
     // SAFETY: no arguments.
     unsafe { libc::gettid() }
 }
 
-/// Opens the page that was touched, and notes it if it was the searcher who did (the check of the whole file touches all).
-/// Uses nothing that a signal handler must not.
+/// Notes the page that the searcher touched, and opens it. Who else touches one, as the check of the whole file touches all,
+/// waits for the end of the search: a page that is open already would not be noted. Uses nothing that a signal handler
+/// must not.
 extern "C" fn touched(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // SAFETY: the kernel gives the information on the signal with it; the page lies in the map.
     unsafe {
@@ -145,13 +148,26 @@ extern "C" fn touched(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::
         }
         if thread() == SEARCHER.load(SeqCst) {
             TOUCHED[page].store(true, SeqCst);
+        } else {
+            while !SEARCHED.load(SeqCst) {
+                libc::poll(std::ptr::null_mut(), 0, 1); // a millisecond
+            }
         }
         libc::mprotect((BEGIN.load(SeqCst) + page * PAGE) as *mut libc::c_void, PAGE, libc::PROT_READ);
     }
 }
 
+/// While it lives, pages are closed to all but the searcher.
+struct Closed;
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        SEARCHED.store(true, SeqCst);
+    }
+}
+
 /// Has `touched` told of pages of the map that `graph` stands in. Only one graph at a time.
-fn close(graph: &Graph, path: &Path) {
+fn close(graph: &Graph, path: &Path) -> Closed {
     // Blocks begin with page 1.
     let begin = graph.words().as_ptr() as usize - PAGE;
     let pages = (fs::metadata(path).unwrap().len() as usize).div_ceil(PAGE);
@@ -159,6 +175,8 @@ fn close(graph: &Graph, path: &Path) {
     BEGIN.store(begin, SeqCst);
     PAGES.store(pages, SeqCst);
     SEARCHER.store(thread(), SeqCst);
+    SEARCHED.store(false, SeqCst);
+    let closed = Closed;
     // SAFETY: the handler is one that does what handlers may; the pages are those of the map, whose readers go on behind
     // it.
     unsafe {
@@ -168,6 +186,7 @@ fn close(graph: &Graph, path: &Path) {
         assert_eq!(libc::sigaction(libc::SIGSEGV, &action, std::ptr::null_mut()), 0);
         assert_eq!(libc::mprotect(begin as *mut libc::c_void, pages * PAGE, libc::PROT_NONE), 0);
     }
+    closed
 }
 
 fn touched_pages() -> BTreeSet<usize> {
@@ -183,7 +202,7 @@ fn the_first_frames_touch_nothing_that_is_not_listed() {
         drop(written(&scattered(&mut rng, 100_000, 12 + 4 * round), &path));
         let graph = Arc::new(Graph::read(&path, Columns::Labels).unwrap());
         TOUCHED.iter().for_each(|page| page.store(false, SeqCst));
-        close(&graph, &path);
+        let closed = close(&graph, &path);
         let mut search = DecoderConfig::default().search;
         (search.beam, search.max_active) = (1e6, 1_000_000);
         let config = DecoderConfig { search, backend: BackendChoice::Cpu, num_lanes: 1, ..DecoderConfig::default() };
@@ -197,6 +216,7 @@ fn the_first_frames_touch_nothing_that_is_not_listed() {
             assert!(touched.is_subset(listed), "round {round}: {:?} are not listed", &touched - listed);
             counts.push(touched.len());
         }
+        drop((channel, closed));
         // It is a list of few among many, and the search has been seen.
         assert!(PAGES.load(SeqCst) > 5 * MOST_PAGES);
         assert!(counts[0] >= 5 && counts[1] >= 20, "round {round}: {counts:?} pages");

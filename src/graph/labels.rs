@@ -4,14 +4,11 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::array::Array;
-use crate::error::{Result, try_push, try_reserve};
+use crate::error::{Result, try_filled, try_push, try_reserve};
 
 /// `len` elements that are 0.
-pub(super) fn zeros<T: Copy + Default>(len: usize, what: &str) -> Result<Array<T>> {
-    let mut zeros = Vec::new();
-    try_reserve(&mut zeros, len, what)?;
-    zeros.resize(len, T::default());
-    Ok(zeros.into())
+pub(super) fn zeros<T: Clone + Default>(len: usize, what: &str) -> Result<Array<T>> {
+    Ok(try_filled(T::default(), len, what)?.into())
 }
 
 /// A set of numbers below a bound, which can tell how many of its members are below one.

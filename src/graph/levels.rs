@@ -1,7 +1,7 @@
 //! Epsilon levels, and the cycle that keeps a graph from having them.
 
 use super::labels::Bits;
-use crate::error::{Error, Result, try_reserve};
+use crate::error::{Error, Result, try_filled, try_reserve};
 
 /// States of a cycle that a message names.
 const NAMED: usize = 10;
@@ -116,8 +116,5 @@ fn cycle_error(cycle: &[u32], state: impl Fn(u32) -> usize) -> Error {
 }
 
 fn zeros(len: u32) -> Result<Vec<u32>> {
-    let mut vec = Vec::new();
-    try_reserve(&mut vec, len as usize, "epsilon levels")?;
-    vec.resize(len as usize, 0);
-    Ok(vec)
+    try_filled(0, len as usize, "epsilon levels")
 }
