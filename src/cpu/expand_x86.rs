@@ -163,10 +163,10 @@ unsafe fn expand_lanes<C: FourColumns>(
             let valid = &TABLES.valid[(n_emit - arc).min(4)];
             // SAFETY: the block lies inside `words` with four words behind it (asserted above): weights,
             // then destinations, then columns, `n_emit` of each, so that four of each can be read from
-            // `arc < n_emit` on. Columns of valid arcs are below `num_columns`, which `expand` compared
-            // with the row, and others are 0, which the row has as the block has an arc. `links` have room for
-            // `n_emit + 4` more, and each step, of which there are `n_emit / 4` rounded up, adds at most as many as it
-            // has valid lanes. A link is four words: source, arc, cost, destination.
+            // `arc < n_emit` on. Columns of valid arcs are below `row_width`, whatever the arcs hold, and others are 0;
+            // `expand` compared both with the row. `links` have room for `n_emit + 4` more, and each step, of which
+            // there are `n_emit / 4` rounded up, adds at most as many as it has valid lanes. A link is four words:
+            // source, arc, cost, destination.
             unsafe {
                 let block = words.as_ptr().add(header.body);
                 let weights = _mm_loadu_ps(block.add(arc).cast());
