@@ -8,7 +8,7 @@ use crate::search::{Link, grow};
 
 use super::biasing::Biasing;
 #[cfg(target_arch = "x86_64")]
-use super::expand_x86;
+use super::expand_sse41;
 
 /// A token that emits in the next frame.
 #[derive(Clone, Copy, Debug, Default)]
@@ -82,14 +82,11 @@ pub(super) fn expand<B: Biasing>(
     assert!(costs.len() >= graph.row_width(), "the row's width was checked before");
     #[cfg(target_arch = "x86_64")]
     if !B::ON && !costs.is_empty() && is_x86_feature_detected!("sse4.1") && !PORTABLE.load(Ordering::Relaxed) {
-        let avx = is_x86_feature_detected!("avx") && is_x86_feature_detected!("bmi2");
-        // SAFETY: the processor has what each of them needs.
+        // SAFETY: the processor has it.
         return unsafe {
-            match (avx, graph.wide()) {
-                (true, true) => expand_x86::expand_avx::<u32>(graph, emitters, costs, next_beam, links),
-                (true, false) => expand_x86::expand_avx::<u16>(graph, emitters, costs, next_beam, links),
-                (false, true) => expand_x86::expand_sse41::<u32>(graph, emitters, costs, next_beam, links),
-                (false, false) => expand_x86::expand_sse41::<u16>(graph, emitters, costs, next_beam, links),
+            match graph.wide() {
+                true => expand_sse41::expand_all::<u32>(graph, emitters, costs, next_beam, links),
+                false => expand_sse41::expand_all::<u16>(graph, emitters, costs, next_beam, links),
             }
         };
     }
@@ -201,17 +198,11 @@ mod tests {
         links.iter().filter(|link| link.cost <= theta).map(bits).collect()
     }
 
-    type Expand = unsafe fn(&Graph, &Emitters, &[f32], f32, &mut Vec<Link>) -> Result<Expanded>;
-
-    /// The functions that take four at a time, and whether the processor can.
-    fn by_four<C: expand_x86::FourColumns>() -> [(bool, Expand); 2] {
-        let sse41 = is_x86_feature_detected!("sse4.1");
-        let avx = is_x86_feature_detected!("avx") && is_x86_feature_detected!("bmi2");
-        [(sse41, expand_x86::expand_sse41::<C>), (avx, expand_x86::expand_avx::<C>)]
-    }
-
     #[test]
     fn four_at_a_time_finds_what_one_at_a_time_does() {
+        if !is_x86_feature_detected!("sse4.1") {
+            return;
+        }
         for wide in [false, true] {
             let columns = if wide { 70_000 } else { 300 };
             for seed in 0..300 {
@@ -248,24 +239,25 @@ mod tests {
                 let beam = [0.5, 4.0, f32::INFINITY][below(3) as usize];
                 // Behind a link that is there.
                 let there = Link { src: 7, arc: 8, cost: -1e9, dst: 9 };
-                let (mut one, mut none) = (vec![there], Vec::new());
-                let by_one = match wide {
-                    true => expand_all::<u32, Plain>(&graph, Plain, &emitters, &scores, beam, &mut one, &mut none),
-                    false => expand_all::<u16, Plain>(&graph, Plain, &emitters, &scores, beam, &mut one, &mut none),
-                };
-                let by_one = by_one.unwrap();
-                let theta = (by_one.best + beam).min(f32::MAX);
-                for (is_there, expand) in if wide { by_four::<u32>() } else { by_four::<u16>() } {
-                    if !is_there {
-                        continue;
+                let (mut one, mut four, mut none) = (vec![there], vec![there], Vec::new());
+                // SAFETY: the processor has SSE4.1.
+                let (by_one, by_four) = unsafe {
+                    match wide {
+                        true => (
+                            expand_all::<u32, Plain>(&graph, Plain, &emitters, &scores, beam, &mut one, &mut none),
+                            expand_sse41::expand_all::<u32>(&graph, &emitters, &scores, beam, &mut four),
+                        ),
+                        false => (
+                            expand_all::<u16, Plain>(&graph, Plain, &emitters, &scores, beam, &mut one, &mut none),
+                            expand_sse41::expand_all::<u16>(&graph, &emitters, &scores, beam, &mut four),
+                        ),
                     }
-                    let mut four = vec![there];
-                    // SAFETY: the processor has the instructions.
-                    let by_four = unsafe { expand(&graph, &emitters, &scores, beam, &mut four) }.unwrap();
-                    assert_eq!(by_one.best.to_bits(), by_four.best.to_bits());
-                    assert_eq!(by_one.arcs, by_four.arcs);
-                    assert_eq!(within(&one, theta), within(&four, theta), "wide {wide}, seed {seed}");
-                }
+                };
+                let (by_one, by_four) = (by_one.unwrap(), by_four.unwrap());
+                assert_eq!(by_one.best.to_bits(), by_four.best.to_bits());
+                assert_eq!(by_one.arcs, by_four.arcs);
+                let theta = (by_one.best + beam).min(f32::MAX);
+                assert_eq!(within(&one, theta), within(&four, theta), "wide {wide}, seed {seed}");
             }
         }
     }

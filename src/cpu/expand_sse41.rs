@@ -1,4 +1,4 @@
-//! Pass 1 of a frame four arcs at a time, with SSE4.1, or with AVX. What it makes is what the plain loop in
+//! Pass 1 of a frame four arcs at a time, with SSE4.1. What it makes is what the plain loop in
 //! `expand` makes, but for candidates above the exact theta.
 
 use std::arch::x86_64::*;
@@ -88,37 +88,7 @@ static TABLES: Tables = {
 /// # Safety
 /// The processor has SSE4.1.
 #[target_feature(enable = "sse4.1")]
-pub(super) unsafe fn expand_sse41<C: FourColumns>(
-    graph: &Graph,
-    emitters: &Emitters,
-    costs: &[f32],
-    next_beam: f32,
-    links: &mut Vec<Link>,
-) -> Result<Expanded> {
-    // SAFETY: as promised.
-    unsafe { expand_lanes::<C>(graph, emitters, costs, next_beam, links) }
-}
-
-/// The same, which takes fewer instructions where each can name its result's place.
-///
-/// # Safety
-/// The processor has AVX and BMI2.
-#[target_feature(enable = "avx,bmi2")]
-pub(super) unsafe fn expand_avx<C: FourColumns>(
-    graph: &Graph,
-    emitters: &Emitters,
-    costs: &[f32],
-    next_beam: f32,
-    links: &mut Vec<Link>,
-) -> Result<Expanded> {
-    // SAFETY: as promised.
-    unsafe { expand_lanes::<C>(graph, emitters, costs, next_beam, links) }
-}
-
-/// # Safety
-/// The processor has SSE4.1, and whatever more the function has that this becomes a part of.
-#[inline(always)]
-unsafe fn expand_lanes<C: FourColumns>(
+pub(super) unsafe fn expand_all<C: FourColumns>(
     graph: &Graph,
     emitters: &Emitters,
     costs: &[f32],
@@ -130,8 +100,7 @@ unsafe fn expand_lanes<C: FourColumns>(
     let mut arcs = 0;
     // Kept here, so that they stay in registers.
     let mut room = links.spare_capacity_mut().as_mut_ptr_range();
-    // SAFETY: the processor has the instructions, here and where lanes are begun below.
-    let (mut best_lanes, mut bound_lanes) = unsafe { (_mm_set1_ps(best), _mm_set1_ps(f32::MAX)) };
+    let (mut best_lanes, mut bound_lanes) = (_mm_set1_ps(best), _mm_set1_ps(f32::MAX));
     let Range { start: mut at, end } = emitters.list.as_ptr_range();
     while at < end {
         // SAFETY: `at` and `ahead` lie in the list, which has an end behind `at`.
@@ -152,12 +121,10 @@ unsafe fn expand_lanes<C: FourColumns>(
         arcs += n_emit;
         let end = header.body + 2 * n_emit + Header::column_words(n_emit, size_of::<C>() == 4);
         assert!(end + 4 <= words.len());
+        let alpha_lanes = _mm_set1_ps(alpha);
         // Source and arc of the first and second link.
-        // SAFETY: as above.
-        let (alpha_lanes, mut from_01) = unsafe {
-            let from = _mm_unpacklo_epi32(_mm_set1_epi32(token as i32), _mm_set1_epi32(header.first_arc as i32));
-            (_mm_set1_ps(alpha), _mm_add_epi32(from, _mm_setr_epi32(0, 0, 0, 1)))
-        };
+        let from = _mm_unpacklo_epi32(_mm_set1_epi32(token as i32), _mm_set1_epi32(header.first_arc as i32));
+        let mut from_01 = _mm_add_epi32(from, _mm_setr_epi32(0, 0, 0, 1));
         let mut arc = 0;
         while arc < n_emit {
             let valid = &TABLES.valid[(n_emit - arc).min(4)];
