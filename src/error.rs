@@ -246,3 +246,51 @@ pub fn try_filled<T: Clone>(value: T, len: usize, what: &str) -> Result<Vec<T>> 
     vec.resize(len, value);
     Ok(vec)
 }
+
+/// Gives back the memory behind the elements of `vec`, but for room for `least`. Where the allocator has no smaller
+/// block, it stays as it is. ([`Vec::shrink_to`] ends the process then.)
+pub fn shrink_to<T>(vec: &mut Vec<T>, least: usize) {
+    let (len, capacity) = (vec.len(), vec.capacity());
+    let room = len.max(least);
+    let Ok(layout) = std::alloc::Layout::array::<T>(capacity) else { return };
+    if room >= capacity || layout.size() == 0 {
+        return;
+    }
+    let mut old = std::mem::ManuallyDrop::new(std::mem::take(vec));
+    if room == 0 {
+        drop(std::mem::ManuallyDrop::into_inner(old));
+        return;
+    }
+    // SAFETY: `old` has its memory from the global allocator, with that layout; the new size is neither 0 nor more.
+    let moved = unsafe { std::alloc::realloc(old.as_mut_ptr().cast(), layout, room * size_of::<T>()) };
+    // SAFETY: the elements stand where realloc has put them, in a block of that room, or, as it answers null,
+    // where they were. `old` is not dropped, so that they have one owner.
+    *vec = unsafe {
+        match moved.is_null() {
+            true => Vec::from_raw_parts(old.as_mut_ptr(), len, capacity),
+            false => Vec::from_raw_parts(moved.cast(), len, room),
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shrink_to;
+
+    #[test]
+    fn what_is_shrunk_has_its_elements_and_the_room_that_was_asked_for() {
+        for (len, room) in [(0, 0), (0, 9), (3, 3), (3, 1000), (70_000, 200_000)] {
+            for least in [0, 2, 5, 100_000, 300_000] {
+                let mut vec: Vec<u32> = Vec::with_capacity(room);
+                vec.extend(0..len);
+                shrink_to(&mut vec, least);
+                assert_eq!((vec.capacity(), vec.len()), (room.min(least.max(len as usize)), len as usize));
+                assert!(vec.iter().copied().eq(0..len));
+                vec.push(7);
+            }
+        }
+        let mut nothing = vec![(); 3];
+        shrink_to(&mut nothing, 0);
+        assert_eq!(nothing.len(), 3);
+    }
+}

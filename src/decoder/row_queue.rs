@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::error::{Result, try_reserve};
+use crate::error::{Result, shrink_to, try_reserve};
 use crate::search::Rows;
 
 use super::metrics::Metrics;
@@ -127,8 +127,8 @@ impl RowQueue {
         self.blocks.clear();
         (self.head, self.first) = (0, 0);
         if self.data.capacity() > 4 * self.peak {
-            self.data.shrink_to(2 * self.peak);
-            self.blocks.shrink_to(BLOCKS_KEPT);
+            shrink_to(&mut self.data, 2 * self.peak);
+            shrink_to(&mut self.blocks, BLOCKS_KEPT);
         }
     }
 }

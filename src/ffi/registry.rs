@@ -165,7 +165,7 @@ struct FreeList {
 
 /// A table of live handles.
 struct Registry {
-    chunks: [OnceLock<Box<[Slot]>>; CHUNKS],
+    chunks: [OnceLock<Vec<Slot>>; CHUNKS],
     free: Mutex<FreeList>,
 }
 
@@ -305,7 +305,7 @@ impl Registry {
         }));
         let number = (start / FIRST_CHUNK).checked_ilog2().map_or(0, |log| log as usize + 1);
         let cell = self.chunks.get(number).ok_or_else(|| Error::Internal("too many chunks of handles".into()))?;
-        cell.set(chunk.into_boxed_slice()).map_err(|_| Error::Internal("a chunk of handles came twice".into()))?;
+        cell.set(chunk).map_err(|_| Error::Internal("a chunk of handles came twice".into()))?;
         free.first = start;
         free.slots = start + len;
         Ok(())

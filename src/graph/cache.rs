@@ -26,9 +26,10 @@ use twox_hash::XxHash3_64;
 use super::array::Array;
 use super::blocks::{FinalState, Graph, HAS_EPSILONS, PADDING_WORDS, Totals};
 use super::early::{self, MOST_PAGES, Run};
-use super::input_labels::{ColumnLabels, InputLabels, Ranks};
-use super::labels::{Bits, EpsilonPlaces, SparseLabels, Values};
+use super::input_labels::{ColumnLabels, InputLabels};
+use super::labels::{Bits, EpsilonPlaces, SparseLabels};
 use super::mapped::{self, Mapped};
+use super::narrow::Narrow;
 use super::source::{ColumnMap, ColumnRule, Columns};
 use super::whole::{Part, WholeCheck};
 use crate::error::{Error, Result};
@@ -220,14 +221,16 @@ fn arrange(map: &Arc<Mapped>, head: &Head, columns: &Columns, labels: &Arc<Colum
         Array::mapped(map, at.at, at.len)
     }
     let [words, finals, ilabels, present, ranks, olabels, places] = &head.parts;
-    let ilabel_ranks = match head.rank_bytes {
-        0 => Ranks::None,
-        1 => Ranks::Byte(part(map, ilabels)?),
-        2 => Ranks::Short(part(map, ilabels)?),
-        _ => Ranks::Long(part(map, ilabels)?),
+    let narrow = |width: u32, at: &Extent| {
+        Ok(match width {
+            0 => Narrow::None,
+            1 => Narrow::Byte(part(map, at)?),
+            2 => Narrow::Short(part(map, at)?),
+            _ => Narrow::Long(part(map, at)?),
+        })
     };
-    let values =
-        if head.long_olabels != 0 { Values::Long(part(map, olabels)?) } else { Values::Short(part(map, olabels)?) };
+    let ilabel_ranks = narrow(head.rank_bytes, ilabels)?;
+    let values = narrow(if head.long_olabels != 0 { 4 } else { 2 }, olabels)?;
     let epsilons =
         if head.mixed != 0 { Some(Bits { words: part(map, places)?, before: Array::default() }) } else { None };
     Ok(Graph {
@@ -337,7 +340,7 @@ impl Graph {
             wide: u32::from(self.wide),
             rank_bytes: self.ilabels.labels.rank_bytes(),
             mixed: u32::from(self.epsilon_places.epsilons.is_some()),
-            long_olabels: u32::from(matches!(self.olabels.values, Values::Long(_))),
+            long_olabels: u32::from(self.olabels.values.width() == 4),
             early: self.early_pages(extents[0].at / PAGE)?,
             parts: extents,
         };

@@ -52,7 +52,7 @@ impl Graph {
             for place in 0..view.header.n_eps {
                 let (arc, dst, weight) =
                     (first + (n_emit + place) as u32, view.eps_dsts[place], view.eps_weights[place]);
-                if !is_cost(weight) || !found.has(dst) || self.ilabels.ranks.get(arc) != 0 {
+                if !is_cost(weight) || !found.has(dst) || self.ilabels.ranks.get(arc as usize) != 0 {
                     return fault_at("arc", arc);
                 }
                 // Levels rise along epsilon arcs that can be taken, so that there is an end to them.
@@ -68,7 +68,7 @@ impl Graph {
         let labels = &self.olabels.values;
         for begin in (0..labels.len()).step_by(STEP as usize) {
             let end = labels.len().min(begin + STEP as usize);
-            for label in (begin..end).map(|at| labels.get(at)) {
+            for label in (begin..end).map(|at| labels.get(at) as i32) {
                 if label <= 0 {
                     return fault("an output label");
                 }

@@ -117,7 +117,7 @@ impl<'a, S: Source> Fill<'a, S> {
     fn arcs(&mut self, state: u32, first_arc: u32, begin: usize, counts: (usize, usize)) -> Result<Option<u32>> {
         let Fill { source, column_map, ranks, plan, made, eps_olabels, .. } = self;
         let mut block = Block::new(&mut made.words[begin..], counts, plan.level(state), first_arc, plan.wide);
-        let mut ilabels = made.ilabels.slice(first_arc, counts.0);
+        let mut ilabels = made.ilabels.ranks.slice(first_arc as usize, counts.0);
         eps_olabels.clear();
         let (mut signs, mut no_olabels, mut bad_weight, mut mixed) = (0, 0, false, false);
         let (mut max_ilabel, mut max_olabel) = (made.totals.max_ilabel, made.totals.max_olabel);
@@ -155,7 +155,7 @@ impl<'a, S: Source> Fill<'a, S> {
             }
             max_ilabel = max_ilabel.max(ilabel);
             mixed |= block.epsilons > 0;
-            ilabels.set(place, ranks, ilabel);
+            ilabels.set(place, ranks, ilabel as usize);
             if olabel != 0 {
                 made.olabels.push(first_arc + place as u32, olabel)?;
             }

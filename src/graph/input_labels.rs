@@ -1,11 +1,9 @@
 //! Input labels. An arc's column stands in its state's block, so that of its label only the rank among the labels
 //! that read that column is kept: a byte for most rules, nothing where each column has one label.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use super::array::Array;
-use super::labels::zeros;
+use super::narrow::Narrow;
 use super::source::ColumnMap;
 use crate::error::{Result, try_filled};
 
@@ -101,116 +99,29 @@ fn list_of(column: u32) -> usize {
     (column % LISTS) as usize
 }
 
-/// The ranks of arcs by number, 0 for epsilon arcs.
-#[derive(Debug)]
-pub enum Ranks {
-    /// All are 0.
-    None,
-    /// In 8 bits.
-    Byte(Array<u8>),
-    /// In 16 bits.
-    Short(Array<u16>),
-    /// In 32 bits.
-    Long(Array<u32>),
-}
-
-impl Ranks {
-    /// Rank of `arc`.
-    pub fn get(&self, arc: u32) -> u32 {
-        match self {
-            Ranks::None => 0,
-            Ranks::Byte(ranks) => u32::from(ranks[arc as usize]),
-            Ranks::Short(ranks) => u32::from(ranks[arc as usize]),
-            Ranks::Long(ranks) => ranks[arc as usize],
-        }
-    }
-
-    /// The memory of the ranks of `arcs`; nothing where they are not all there.
-    pub fn bytes(&self, arcs: Range<usize>) -> &[u8] {
-        match self {
-            Ranks::None => &[],
-            Ranks::Byte(ranks) => ranks.get(arcs).unwrap_or(&[]),
-            Ranks::Short(ranks) => ranks.get(arcs).map_or(&[], bytemuck::cast_slice),
-            Ranks::Long(ranks) => ranks.get(arcs).map_or(&[], bytemuck::cast_slice),
-        }
-    }
-
-    /// The memory of them all.
-    pub fn all_bytes(&self) -> &[u8] {
-        match self {
-            Ranks::None => &[],
-            Ranks::Byte(ranks) => ranks,
-            Ranks::Short(ranks) => bytemuck::cast_slice(ranks),
-            Ranks::Long(ranks) => bytemuck::cast_slice(ranks),
-        }
-    }
-}
-
 /// The input labels of a graph.
 #[derive(Debug)]
 pub struct InputLabels {
-    pub(super) ranks: Ranks,
+    /// By arc number, 0 for epsilon arcs.
+    pub(super) ranks: Narrow,
     pub(super) labels: Arc<ColumnLabels>,
 }
 
 impl InputLabels {
     /// Labels of `num_arcs` arcs, all of rank 0 yet.
     pub fn new(num_arcs: u32, labels: &Arc<ColumnLabels>) -> Result<InputLabels> {
-        let num_arcs = num_arcs as usize;
-        let ranks = match labels.rank_bytes() {
-            0 => Ranks::None,
-            1 => Ranks::Byte(zeros(num_arcs, WHAT)?),
-            2 => Ranks::Short(zeros(num_arcs, WHAT)?),
-            _ => Ranks::Long(zeros(num_arcs, WHAT)?),
-        };
+        let ranks = Narrow::zeros(num_arcs as usize, labels.rank_bytes(), WHAT)?;
         Ok(InputLabels { ranks, labels: Arc::clone(labels) })
     }
 
     /// Label of emitting arc number `arc`, which reads `column`.
     pub fn get(&self, arc: u32, column: u32) -> i32 {
-        self.labels.label(column, self.ranks.get(arc))
-    }
-
-    /// The ranks of `count` arcs from `first` on, to set them.
-    #[inline(always)]
-    pub fn slice(&mut self, first: u32, count: usize) -> RankSlice<'_> {
-        let range = first as usize..first as usize + count;
-        match &mut self.ranks {
-            Ranks::None => RankSlice::None,
-            Ranks::Byte(ranks) => RankSlice::Byte(&mut ranks.own()[range]),
-            Ranks::Short(ranks) => RankSlice::Short(&mut ranks.own()[range]),
-            Ranks::Long(ranks) => RankSlice::Long(&mut ranks.own()[range]),
-        }
+        self.labels.label(column, self.ranks.get(arc as usize))
     }
 
     /// Bytes taken.
     pub fn memory(&self) -> usize {
         self.ranks.all_bytes().len() + self.labels.memory()
-    }
-}
-
-/// Some of the ranks of an [`InputLabels`].
-pub enum RankSlice<'a> {
-    /// All are 0.
-    None,
-    /// In 8 bits.
-    Byte(&'a mut [u8]),
-    /// In 16 bits.
-    Short(&'a mut [u16]),
-    /// In 32 bits.
-    Long(&'a mut [u32]),
-}
-
-impl RankSlice<'_> {
-    /// Gives the arc at `place` the rank that `ranks` has for `ilabel`, which is not negative and has a column.
-    #[inline(always)]
-    pub fn set(&mut self, place: usize, ranks: &[u32], ilabel: i32) {
-        match self {
-            RankSlice::None => {}
-            RankSlice::Byte(to) => to[place] = ranks[ilabel as usize] as u8,
-            RankSlice::Short(to) => to[place] = ranks[ilabel as usize] as u16,
-            RankSlice::Long(to) => to[place] = ranks[ilabel as usize],
-        }
     }
 }
 

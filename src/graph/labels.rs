@@ -1,10 +1,8 @@
 //! Cold arrays of a graph: output labels by arc number, and the places of epsilon arcs in the file.
 
-use std::borrow::Cow;
-use std::ops::Range;
-
 use super::array::Array;
-use crate::error::{Result, try_filled, try_push, try_reserve};
+use super::narrow::Narrow;
+use crate::error::{Result, shrink_to, try_filled, try_push, try_reserve};
 
 /// `len` elements that are 0.
 pub(super) fn zeros<T: Clone + Default>(len: usize, what: &str) -> Result<Array<T>> {
@@ -77,64 +75,12 @@ impl Bits {
     }
 }
 
-/// Labels that are not 0, in 16 bits where all fit.
-#[derive(Debug)]
-pub enum Values {
-    /// All labels lie in 1..=65535.
-    Short(Array<u16>),
-    /// Any label.
-    Long(Array<i32>),
-}
-
-impl Values {
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        match self {
-            Values::Short(labels) => labels.len(),
-            Values::Long(labels) => labels.len(),
-        }
-    }
-
-    /// The label at `place`.
-    pub fn get(&self, place: usize) -> i32 {
-        match self {
-            Values::Short(labels) => i32::from(labels[place]),
-            Values::Long(labels) => labels[place],
-        }
-    }
-
-    /// All of them in 32 bits.
-    pub fn to_i32(&self) -> Result<Cow<'_, [i32]>> {
-        Ok(match self {
-            Values::Long(labels) => Cow::Borrowed(&**labels),
-            Values::Short(labels) => {
-                let mut long = Vec::new();
-                try_reserve(&mut long, labels.len(), "output labels")?;
-                long.extend(labels.iter().copied().map(i32::from));
-                Cow::Owned(long)
-            }
-        })
-    }
-
-    /// The memory of those at `places`; nothing where they are not all there.
-    pub fn bytes(&self, places: Range<usize>) -> &[u8] {
-        match self {
-            Values::Short(labels) => labels.get(places).map_or(&[], bytemuck::cast_slice),
-            Values::Long(labels) => labels.get(places).map_or(&[], bytemuck::cast_slice),
-        }
-    }
-
-    /// The memory of them all.
-    pub fn all_bytes(&self) -> &[u8] {
-        self.bytes(0..self.len())
-    }
-}
-
 /// Labels most of which are 0: which ones are not, and their values.
 #[derive(Debug)]
 pub struct SparseLabels {
     pub(super) present: Bits,
-    pub(super) values: Values,
+    /// In 16 or 32 bits.
+    pub(super) values: Narrow,
 }
 
 /// [`SparseLabels`] while they are filled.
@@ -143,7 +89,7 @@ pub struct SparseFill {
     present: Bits,
     short: Vec<u16>,
     /// All labels, once one needs more than 16 bits.
-    long: Vec<i32>,
+    long: Vec<u32>,
 }
 
 impl SparseFill {
@@ -165,18 +111,18 @@ impl SparseFill {
     fn push_long(&mut self, label: i32) -> Result<()> {
         if self.long.is_empty() {
             try_reserve(&mut self.long, self.short.len() + 1, "output labels")?;
-            self.long.extend(std::mem::take(&mut self.short).into_iter().map(i32::from));
+            self.long.extend(std::mem::take(&mut self.short).into_iter().map(u32::from));
         }
-        try_push(&mut self.long, label, "output labels")
+        try_push(&mut self.long, label as u32, "output labels")
     }
 
     /// The labels; what growing took too much is freed.
     pub fn finish(mut self) -> Result<SparseLabels> {
         self.present.count()?;
-        self.short.shrink_to_fit();
-        self.long.shrink_to_fit();
+        shrink_to(&mut self.short, 0);
+        shrink_to(&mut self.long, 0);
         let values =
-            if self.long.is_empty() { Values::Short(self.short.into()) } else { Values::Long(self.long.into()) };
+            if self.long.is_empty() { Narrow::Short(self.short.into()) } else { Narrow::Long(self.long.into()) };
         Ok(SparseLabels { present: self.present, values })
     }
 }
@@ -184,7 +130,10 @@ impl SparseFill {
 impl SparseLabels {
     /// Label of `arc`.
     pub fn get(&self, arc: u32) -> i32 {
-        if self.present.get(arc as usize) { self.values.get(self.present.rank(arc as usize) as usize) } else { 0 }
+        if !self.present.get(arc as usize) {
+            return 0;
+        }
+        self.values.get(self.present.rank(arc as usize) as usize) as i32
     }
 
     /// Bytes taken.

@@ -15,6 +15,7 @@ mod labels;
 mod layout;
 mod levels;
 mod mapped;
+mod narrow;
 mod openfst;
 mod read;
 mod records;

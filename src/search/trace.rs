@@ -4,7 +4,7 @@
 //! time are those that lead to its tokens, by (destination, index of the graph arc in the file, bias
 //! state of the source). The lattice follows that order, so it does not depend on how the search went about its work.
 
-use crate::error::{Result, try_reserve};
+use crate::error::{Result, shrink_to, try_reserve};
 
 use super::bias::bias_state;
 
@@ -88,10 +88,10 @@ impl Trace {
         self.states.truncate(mark.tokens);
         self.bias.truncate(mark.tokens);
         self.links.truncate(mark.links);
-        self.starts.shrink_to(mark.room[0]);
-        self.states.shrink_to(mark.room[1]);
-        self.links.shrink_to(mark.room[2]);
-        self.bias.shrink_to(mark.room[3]);
+        shrink_to(&mut self.starts, mark.room[0]);
+        shrink_to(&mut self.states, mark.room[1]);
+        shrink_to(&mut self.links, mark.room[2]);
+        shrink_to(&mut self.bias, mark.room[3]);
     }
 
     /// Number of times closed: frames closed + 1, or 0.
