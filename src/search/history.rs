@@ -2,21 +2,20 @@
 //! links of the last times, the trace of what survived before them, and the questions that can
 //! be asked of both.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
-use crate::error::{Error, Result, try_filled, try_reserve};
+use crate::error::{Error, Result, try_reserve};
 use crate::graph::{Graph, HAS_EPSILONS};
-use crate::lattice::{LatticePiece, Path, RawLattice};
+use crate::lattice::{LatticePiece, RawLattice};
 
 use parking_lot::Mutex;
 
 use super::aging::age;
-use super::backtrace::{Links, Name, Place, Step, WayBack};
-use super::backward::{Room, Windows, extras_before, move_to_trace};
+use super::backtrace::{Links, Place};
+use super::backward::{Room, Windows, move_to_trace};
 use super::best_path::BestPath;
 use super::bias::{Bias, bias_state};
-use super::commit::{BEHIND, CommitConfig, Commits, CommittedLattice, Dropping, LOOK, WHAT};
+use super::commit::Commits;
 use super::config::SearchConfig;
 use super::endpoint::{Endpoint, EndpointAction, EndpointRules};
 use super::ends::{Ends, LastToken};
@@ -25,6 +24,9 @@ use super::stable::StableWords;
 use super::stats::SearchStats;
 use super::trace::{EPSILON, Trace};
 use super::window::{Link, Time, TimeStart, Window};
+
+mod commits;
+mod paths;
 
 /// Times after which a window counts as full, whatever its links: their rows take memory too. With commits
 /// no more than these, so that both windows stay behind [`BEHIND`]; else [`stretch`] times as many.
@@ -347,135 +349,6 @@ impl History {
         Ok(lattice)
     }
 
-    /// What [`History::set_commit`] was last given.
-    pub fn commit_config(&self) -> Option<CommitConfig> {
-        self.commits.config
-    }
-
-    /// Commits from now on as `config` says, or not at all. On an error nothing has changed.
-    pub fn set_commit(&mut self, config: Option<CommitConfig>) -> Result<()> {
-        config.map_or(Ok(()), |config| config.check())?;
-        if self.commits.config.is_none() {
-            self.commits.since = self.last_time().unwrap_or(0);
-        }
-        self.commits.config = config;
-        Ok(())
-    }
-
-    /// Frames that may be searched before the next look, which is to be taken between two frames.
-    pub fn frames_to_look(&self) -> usize {
-        let time = self.last_time().unwrap_or(0);
-        if self.commits.config.is_some() { LOOK - time % LOOK } else { usize::MAX }
-    }
-
-    /// Frames that have been committed: the time where lattices begin.
-    pub fn committed_frames(&self) -> usize {
-        self.trace.base()
-    }
-
-    /// Hands out the oldest lattice of committed frames that has not been.
-    pub fn take_committed(&mut self) -> Option<CommittedLattice> {
-        self.commits.take()
-    }
-
-    /// Commits what can be, if a look is due; to be called before each frame is searched. If the
-    /// answer is true, tokens of the last time were dropped: those that cost `+inf` now must not emit.
-    /// On an error nothing has changed.
-    pub fn commit(&mut self, graph: &Graph, config: &SearchConfig, room: &mut Room) -> Result<bool> {
-        let (Some(options), Some(now)) = (self.commits.config, self.last_time()) else { return Ok(false) };
-        let base = self.trace.base();
-        // Windows may be longer than with commits until as many frames have been searched as now fill one.
-        let early = now <= base + BEHIND || now < self.commits.since + LOOK;
-        if !now.is_multiple_of(LOOK) || self.commits.looked == now || early {
-            return Ok(false);
-        }
-        let beam = config.lattice_beam;
-        let mut extras = self.extras_seen_now(beam, room)?;
-        let last = now - BEHIND;
-        let narrow = self.trace.narrow(base + 1..last + 1, &extras, beam);
-        let forced = narrow.is_none() && (now - base) as u64 >= options.frames;
-        let end = self.best_token();
-        let on_path = match end {
-            Some(end) if forced => self.on_path(graph, end, last)?,
-            _ => None,
-        };
-        let (Some(at), Some(end)) = (narrow.or(on_path), end) else {
-            self.commits.looked = now;
-            return Ok(false);
-        };
-        let lattice = self.trace.lattice_into(at, graph, &self.bias, beam, config.acoustic_scale)?;
-        self.trace.single_out(at, forced, beam, &mut extras);
-        let dropping = if forced { Some(self.dropping(&extras, beam)?) } else { None };
-        self.trace.reserve_commit()?;
-        self.commits.reserve()?;
-        let Traced { best, stable } = self.traced.get_mut();
-        let windows = Windows { older: &self.older, younger: &self.younger };
-        best.trace(&Links { graph, bias: &self.bias, trace: &self.trace, boundary: &self.boundary, windows }, end)?;
-        // From here on nothing fails.
-        if let Some(mut dropping) = dropping {
-            dropping.go_on(graph, &mut self.older);
-            dropping.go_on(graph, &mut self.younger);
-        }
-        stable.commit(at.0, best.commit(at.0));
-        self.trace.commit(at.0, extras, beam, &mut self.boundary);
-        self.bias.commit(at.0);
-        self.commits.keep(CommittedLattice { first_frame: base as u64, lattice });
-        self.commits.looked = now;
-        self.commits.forced += u64::from(forced);
-        Ok(forced)
-    }
-
-    /// Extra costs of all tokens of the trace, as the tokens of the last time see them.
-    fn extras_seen_now(&self, lattice_beam: f32, room: &mut Room) -> Result<Vec<f32>> {
-        let (first, last) = (self.trace.base(), self.trace.num_times().saturating_sub(1));
-        let seen = extras_before(self.windows(), self.boundary.len(), lattice_beam, room)?;
-        let mut ends = try_filled(f32::INFINITY, self.trace.states_at(last).len(), WHAT)?;
-        for (&place, &extra) in self.boundary.iter().zip(seen) {
-            if let Some(end) = ends.get_mut(place as usize) {
-                *end = end.min(extra);
-            }
-        }
-        let mut extras = Vec::new();
-        self.trace.extras(first, last, ends.into_iter(), lattice_beam, &mut extras)?;
-        Ok(extras)
-    }
-
-    /// The best token of the last time, whatever it holds: it emits.
-    fn best_token(&self) -> Option<Place> {
-        let best = self.ends().enumerate().filter(|(_, end)| end.cost == 0.0);
-        let best = best.min_by_key(|(_, end)| (end.state, end.bias));
-        self.last_time().zip(best).map(|(time, (token, _))| Place { time, token: token as u32 })
-    }
-
-    /// The token by which the best path to `end` leaves `time`.
-    fn on_path(&self, graph: &Graph, end: Place, time: usize) -> Result<Option<(usize, u32)>> {
-        let (links, mut way) = (self.links(graph), WayBack::default());
-        let mut at = end;
-        while let Some(Step { from, .. }) = way.best_link(&links, at)? {
-            if at.time > time && from.time == time {
-                return Ok(Some((time, from.token)));
-            }
-            at = from;
-        }
-        Ok(None)
-    }
-
-    /// Begins to drop tokens of the windows, with what the trace keeps of its last time.
-    fn dropping(&self, extras: &[f32], lattice_beam: f32) -> Result<Dropping> {
-        let last = self.trace.num_times().saturating_sub(1);
-        let (states, first) = (self.trace.states_at(last), self.trace.tokens_at(last).start);
-        let before = self.boundary.iter().map(|&place| match states.get(place as usize) {
-            Some(&state) => {
-                let name = Name { state, bias: bias_state(self.trace.bias_at(last), place as usize) };
-                (name, extras[first + place as usize] <= lattice_beam)
-            }
-            None => (Name::GONE, false),
-        });
-        let windows = self.windows();
-        let most = (0..windows.num_times()).map(|at| windows.time(at).states.len()).max().unwrap_or(0);
-        Dropping::new(before, most)
-    }
-
     fn links<'a>(&'a self, graph: &'a Graph) -> Links<'a> {
         Links { graph, bias: &self.bias, trace: &self.trace, boundary: &self.boundary, windows: self.windows() }
     }
@@ -557,117 +430,6 @@ impl History {
         });
         self.watch.looked = frames;
         Ok(stops)
-    }
-
-    /// The best of some ends of the last time, without final costs (ties: the smaller state, then the
-    /// smaller bias state).
-    fn best_of(ends: impl Iterator<Item = (usize, LastToken)>) -> Option<(usize, LastToken)> {
-        let order = |end: &LastToken| (end.cost + end.held, end.state, end.bias);
-        let better = |a: &LastToken, b: &LastToken| order(a).partial_cmp(&order(b)).unwrap_or(Ordering::Equal);
-        ends.min_by(|(_, a), (_, b)| better(a, b))
-    }
-
-    /// The best path now, to a final state if asked for and reached.
-    pub fn best_path(&self, graph: &Graph, config: &SearchConfig, use_final: bool) -> Result<Path> {
-        let (end, reached_final) = self.best_end(graph, use_final)?;
-        let path = self.path_to(graph, config, end, 0)?;
-        Ok(Path { reached_final, ..path })
-    }
-
-    /// The same as a lattice, which begins behind what has been committed.
-    pub fn best_lattice(&self, graph: &Graph, config: &SearchConfig, use_final: bool) -> Result<RawLattice> {
-        let (end, reached_final) = self.best_end(graph, use_final)?;
-        let lattice = match (self.last_time(), end) {
-            (Some(time), Some((token, final_cost, held))) => {
-                let end = Place { time, token: token as u32 };
-                self.links(graph).best_lattice(end, final_cost, held, config.acoustic_scale)?
-            }
-            _ => RawLattice::empty(config.acoustic_scale),
-        };
-        Ok(RawLattice { reached_final, ..lattice })
-    }
-
-    /// The token of the last time where the best path ends, with the final and bias cost that it pays, and
-    /// whether it is one of the final ones that were asked for.
-    fn best_end(&self, graph: &Graph, use_final: bool) -> Result<(Option<PathEnd>, bool)> {
-        let ends = Ends::new(self.ends(), graph, use_final)?;
-        let end = ends.best(self.ends());
-        let empty = use_final && self.no_frames() && !ends.reached_final;
-        let end = end.filter(|_| !empty).map(|token| (token, ends.final_costs[token], ends.held[token]));
-        Ok((end, ends.reached_final && !empty))
-    }
-
-    /// The best path to the best token that emits, without its first `from` words, as `BestPath::path_from`
-    /// gives it. `emitting` gives the places of the tokens that emit in the next frame. The work follows the
-    /// frames since the last call.
-    pub fn partial(
-        &self,
-        graph: &Graph,
-        config: &SearchConfig,
-        from: usize,
-        emitting: impl Iterator<Item = u32>,
-    ) -> Result<Path> {
-        let end = self.best_emitting(emitting).map(|(token, end)| (token, 0.0, end.held));
-        self.path_to(graph, config, end, from)
-    }
-
-    /// How many of the words of [`History::partial`] can no longer change. The work follows the frames since
-    /// the last call, and the tokens that emit.
-    pub fn stable_words(&self, graph: &Graph, emitting: impl ExactSizeIterator<Item = u32>) -> Result<usize> {
-        match self.last_time() {
-            Some(time) => self.traced.lock().stable.count(&self.links(graph), time, emitting),
-            None => Ok(0),
-        }
-    }
-
-    /// Makes `known`, which holds what the last such call has put there or nothing, the words of
-    /// [`History::partial`]. On an error it stays as it is.
-    pub fn tell_words(&self, graph: &Graph, emitting: impl Iterator<Item = u32>, known: &mut Vec<i32>) -> Result<()> {
-        self.with_partial(graph, emitting, |best| best.tell_words(known))
-    }
-
-    /// Whether those words are others than `known`, which the last [`History::tell_words`] has left, or none.
-    pub fn has_other_words(&self, graph: &Graph, emitting: impl Iterator<Item = u32>, known: &[i32]) -> Result<bool> {
-        self.with_partial(graph, emitting, |best| Ok(best.has_other_words(known)))
-    }
-
-    fn with_partial<T>(
-        &self,
-        graph: &Graph,
-        emitting: impl Iterator<Item = u32>,
-        body: impl FnOnce(&mut BestPath) -> Result<T>,
-    ) -> Result<T> {
-        let best = &mut self.traced.lock().best;
-        if let (Some(time), Some((token, _))) = (self.last_time(), self.best_emitting(emitting)) {
-            best.trace(&self.links(graph), Place { time, token: token as u32 })?;
-        }
-        body(best)
-    }
-
-    /// The best end among tokens that emit. One that does not may be better, where others give back much; its
-    /// words will be no more.
-    fn best_emitting(&self, emitting: impl Iterator<Item = u32>) -> Option<(usize, LastToken)> {
-        let last = self.last();
-        let end = |last: Time<'_>, at: usize| self.end(last.states[at], last.alphas[at], bias_state(last.bias, at));
-        Self::best_of(emitting.filter_map(|place| Some((place as usize, end(last?, place as usize)))))
-    }
-
-    /// The best path to a token of the last time, with the final and bias cost that it ends at, without
-    /// its first `from` words.
-    fn path_to(&self, graph: &Graph, config: &SearchConfig, end: Option<PathEnd>, from: usize) -> Result<Path> {
-        let mut path = match (self.last_time(), end) {
-            (Some(time), Some((token, final_cost, held))) => {
-                let best = &mut self.traced.lock().best;
-                best.trace(&self.links(graph), Place { time, token: token as u32 })?;
-                let mut path = best.path_from(from)?;
-                path.graph_cost += f64::from(final_cost);
-                path.bias_cost += f64::from(held);
-                path
-            }
-            _ => Path::default(),
-        };
-        path.acoustic_scale = config.acoustic_scale;
-        Ok(path)
     }
 
     /// Cost of the best final token above the best token; `+inf` where none is final.
