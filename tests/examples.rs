@@ -1,4 +1,4 @@
-//! The programs of `examples/`: what they print and write is right.
+//! The programs of `examples/`, and one of `benches/`: what they print and write is right.
 
 mod common;
 #[path = "../examples/decode_prompts.rs"]
@@ -192,4 +192,26 @@ fn lattice_dot_draws_a_lattice() {
     let missing = program.run(&[&table, &words, "nobody", "0"]);
     assert!(!missing.status.success() && String::from_utf8(missing.stderr).unwrap().contains("no lattice of nobody"));
     assert!(!program.run(&[]).status.success());
+}
+
+/// The program that times the first frame of a graph is not measured here, but it works.
+#[test]
+#[cfg(target_os = "linux")]
+fn first_frame_times_a_cache_file() {
+    use std::sync::Arc;
+
+    use koshi::graph::{Columns, Graph};
+    use koshi::table::Transitions;
+
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("HCLG.koshi");
+    let model = data().join("trans.mdl").display().to_string();
+    let columns = Columns::Transitions(Arc::new(Transitions::read_file(&model).unwrap()));
+    Graph::read(data().join("HCLG.fst"), columns).unwrap().write_cache(&cache).unwrap();
+    let program = Program::compile(&common::root().join("benches/first_frame.c"), Language::C99);
+    let cache = cache.display().to_string();
+    assert!(program.succeed(&[&model, &cache]).starts_with("as it is: "));
+    assert!(program.succeed(&["--cold", &model, &cache]).starts_with("cold: "));
+    assert!(!program.run(&["--cold", &model]).status.success());
+    assert!(!program.run(&[&model, &model]).status.success());
 }
