@@ -1,80 +1,25 @@
 //! `koshi-lattice-copy`, `koshi-lattice-best-path` and `koshi-lattice-to-nbest` as a recipe runs them.
 
+#[path = "support/command.rs"]
+mod command;
 #[path = "support/shared.rs"]
 mod shared;
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::process::{Command, Stdio};
 
+use command::Folder;
 use shared::{read, shared};
-use tempfile::TempDir;
 
-/// What a run of a program left behind.
-struct Run {
-    code: Option<i32>,
-    stderr: String,
+/// A folder with the lattices below.
+fn new_folder() -> Folder {
+    let folder = Folder::empty();
+    folder.write("lattices", LATTICES);
+    folder
 }
 
-impl Run {
-    #[track_caller]
-    fn ok(self) -> Run {
-        assert_eq!(self.code, Some(0), "{}", self.stderr);
-        self
-    }
-
-    #[track_caller]
-    fn failed(self, because: &str) {
-        assert_eq!(self.code, Some(1), "{}", self.stderr);
-        assert!(self.stderr.contains(because), "{because:?} is not in:\n{}", self.stderr);
-    }
-
-    /// Texts of the log lines of a kind.
-    fn lines(&self, kind: &str) -> Vec<&str> {
-        let lines = self.stderr.lines().filter(|line| line.starts_with(&format!("{kind} (koshi-lattice-")));
-        lines.filter_map(|line| line.split_once(") ")).map(|(_, text)| text).collect()
-    }
-}
-
-struct Folder(TempDir);
-
-impl Folder {
-    fn new() -> Folder {
-        let folder = Folder(tempfile::tempdir().unwrap());
-        folder.write("lattices", LATTICES);
-        folder
-    }
-
-    fn write(&self, name: &str, content: impl AsRef<[u8]>) {
-        fs::write(self.0.path().join(name), content).unwrap();
-    }
-
-    fn read(&self, name: &str) -> String {
-        String::from_utf8(self.bytes(name)).unwrap()
-    }
-
-    fn bytes(&self, name: &str) -> Vec<u8> {
-        fs::read(self.0.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-    }
-
-    fn run(&self, program: &str, words: &[&str]) -> Run {
-        let output =
-            Command::new(program).args(words).current_dir(self.0.path()).stdin(Stdio::null()).output().unwrap();
-        Run { code: output.status.code(), stderr: String::from_utf8(output.stderr).unwrap() }
-    }
-
-    fn copy(&self, words: &[&str]) -> Run {
-        self.run(env!("CARGO_BIN_EXE_koshi-lattice-copy"), words)
-    }
-
-    fn best_path(&self, words: &[&str]) -> Run {
-        self.run(env!("CARGO_BIN_EXE_koshi-lattice-best-path"), words)
-    }
-
-    fn to_nbest(&self, words: &[&str]) -> Run {
-        self.run(env!("CARGO_BIN_EXE_koshi-lattice-to-nbest"), words)
-    }
-}
+const COPY: &str = env!("CARGO_BIN_EXE_koshi-lattice-copy");
+const BEST_PATH: &str = env!("CARGO_BIN_EXE_koshi-lattice-best-path");
+const TO_NBEST: &str = env!("CARGO_BIN_EXE_koshi-lattice-to-nbest");
 
 /// Compact; that of "b" is not sorted and has a dead end.
 const LATTICES: &str = "\
@@ -96,15 +41,15 @@ b
 
 #[test]
 fn what_is_in_the_form_asked_for_stays_as_it_is() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let sorted_lines = LATTICES.replace("2\n3\t2", "3\t2").replace("2\t4\t5\t0,0,24\n\n", "\n");
     folder.write("lattices", &sorted_lines);
-    let run = folder.copy(&["ark:lattices", "ark:binary"]).ok();
+    let run = folder.run(COPY, &["ark:lattices", "ark:binary"]).ok();
     assert_eq!(run.lines("LOG"), ["Done copying 2 lattices."]);
-    folder.copy(&["ark:binary", "ark:again"]).ok();
+    folder.run(COPY, &["ark:binary", "ark:again"]).ok();
     assert_eq!(folder.bytes("again"), folder.bytes("binary"));
-    folder.copy(&["ark:binary", "ark,t:text"]).ok();
-    folder.copy(&["ark:text", "ark,t:text2"]).ok();
+    folder.run(COPY, &["ark:binary", "ark,t:text"]).ok();
+    folder.run(COPY, &["ark:text", "ark,t:text2"]).ok();
     assert_eq!(folder.read("text2"), folder.read("text"));
     // The state that is nowhere final and leads nowhere is still there.
     assert!(folder.read("text").contains("\n3\t1\t6\t1,1,22\n"), "{}", folder.read("text"));
@@ -115,67 +60,67 @@ fn what_is_in_the_form_asked_for_stays_as_it_is() {
     let one = bytes.windows(4).position(|window| window == 0.5f32.to_le_bytes()).unwrap();
     bytes[one..one + 4].copy_from_slice(&(-0.0f32).to_le_bytes());
     folder.write("kaldi", &bytes);
-    folder.copy(&["ark:kaldi", "ark,scp:again,again.scp"]).ok();
+    folder.run(COPY, &["ark:kaldi", "ark,scp:again,again.scp"]).ok();
     assert_eq!(folder.bytes("again"), bytes);
-    folder.copy(&["scp:again.scp", "ark:third"]).ok();
+    folder.run(COPY, &["scp:again.scp", "ark:third"]).ok();
     assert_eq!(folder.bytes("third"), bytes);
 }
 
 #[test]
 fn forms_are_converted() {
-    let folder = Folder::new();
-    folder.copy(&["--write-compact=false", "ark:lattices", "ark,t:raw"]).ok();
+    let folder = new_folder();
+    folder.run(COPY, &["--write-compact=false", "ark:lattices", "ark,t:raw"]).ok();
     let wanted = "a \n0\t1\t11\t1\t1,2\n0\t2\t13\t2\t2,0.5\n1\t3\t12\t0\n2\t3\t13\t0\n3\t4\t14\t3\t0.5,1\n4\t5\t15\t0\t0.25\n5\n";
     let raw = folder.read("raw").replace("0.25,0\n", "0.25\n");
     assert!(raw.starts_with(wanted), "{raw}");
-    folder.copy(&["ark:raw", "ark,t:compact"]).ok();
+    folder.run(COPY, &["ark:raw", "ark,t:compact"]).ok();
     assert!(
         folder.read("compact").starts_with("a \n0\t1\t1\t1,2,11_12\n0\t1\t2\t2,0.5,13_13\n1\t2\t3\t0.75,1,14_15\n2\n")
     );
-    folder.copy(&["--write_compact=f", "ark:raw", "ark,t:raw2"]).ok();
+    folder.run(COPY, &["--write_compact=f", "ark:raw", "ark,t:raw2"]).ok();
     assert_eq!(folder.read("raw2"), folder.read("raw"));
     folder.write("cycle", "a \n0\t1\t1\t1\n1\t0\t1\t1\n1\n\n");
-    folder.copy(&["--write-compact=false", "ark:cycle", "ark,t:same"]).ok();
+    folder.run(COPY, &["--write-compact=false", "ark:cycle", "ark,t:same"]).ok();
     assert_eq!(folder.read("same"), folder.read("cycle"));
-    folder.copy(&["ark:cycle", "ark,t:none"]).failed("cycle");
+    folder.run(COPY, &["ark:cycle", "ark,t:none"]).failed("cycle");
 }
 
 #[test]
 fn some_utterances() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("list", "b and more\nc\n");
     let keys = || folder.read("out").lines().filter(|line| line.ends_with(' ')).collect::<Vec<_>>().concat();
-    let run = folder.copy(&["--include=list", "ark:lattices", "ark,t:out"]).ok();
+    let run = folder.run(COPY, &["--include=list", "ark:lattices", "ark,t:out"]).ok();
     assert_eq!((keys().as_str(), run.lines("LOG")), ("b ", vec!["Wrote 1 out of 2 utterances."]));
-    folder.copy(&["--exclude=list", "ark:lattices", "ark,t:out"]).ok();
+    folder.run(COPY, &["--exclude=list", "ark:lattices", "ark,t:out"]).ok();
     assert_eq!(keys(), "a ");
     folder.write("list", "0\n");
-    folder.copy(&["--include=list", "ark:lattices", "ark,t:out"]).failed("Wrote 0 out of 2");
-    folder.copy(&["--include=list", "--ignore-missing", "ark:lattices", "ark,t:out"]).ok();
+    folder.run(COPY, &["--include=list", "ark:lattices", "ark,t:out"]).failed("Wrote 0 out of 2");
+    folder.run(COPY, &["--include=list", "--ignore-missing", "ark:lattices", "ark,t:out"]).ok();
     // A sorted table is not read past the last key of the list.
-    let run = folder.copy(&["--include=list", "ark,s:lattices", "ark,t:out"]).ok();
+    let run = folder.run(COPY, &["--include=list", "ark,s:lattices", "ark,t:out"]).ok();
     assert!(run.stderr.contains("The utterance a is larger than the last key"), "{}", run.stderr);
-    folder.copy(&["--include=list", "--exclude=list", "ark:lattices", "ark,t:out"]).failed("should not have both");
+    folder.run(COPY, &["--include=list", "--exclude=list", "ark:lattices", "ark,t:out"]).failed("should not have both");
     folder.write("list", "a\n\nb\n");
-    folder.copy(&["--include=list", "ark:lattices", "ark,t:out"]).failed("without an utterance");
+    folder.run(COPY, &["--include=list", "ark:lattices", "ark,t:out"]).failed("without an utterance");
     folder.write("nothing", "");
-    folder.copy(&["ark:nothing", "ark,t:out"]).failed("Done copying 0 lattices.");
-    folder.copy(&["--ignore-missing=true", "ark:nothing", "ark,t:out"]).ok();
-    folder.copy(&["ark:lattices"]).failed("2 arguments are needed");
+    folder.run(COPY, &["ark:nothing", "ark,t:out"]).failed("Done copying 0 lattices.");
+    folder.run(COPY, &["--ignore-missing=true", "ark:nothing", "ark,t:out"]).ok();
+    folder.run(COPY, &["ark:lattices"]).failed("2 arguments are needed");
     folder.write("broken", &LATTICES[..30]);
-    folder.copy(&["ark:broken", "ark,t:out"]).failed("broken: entry a");
+    folder.run(COPY, &["ark:broken", "ark,t:out"]).failed("broken: entry a");
     folder.write("broken", LATTICES.replace("\t1,2,", "\tx,2,"));
-    folder.copy(&["ark:broken", "ark,t:out"]).failed("broken");
-    folder.copy(&["ark:lattices", "ark:/dev/full"]).failed("No space left");
+    folder.run(COPY, &["ark:broken", "ark,t:out"]).failed("broken");
+    folder.run(COPY, &["ark:lattices", "ark:/dev/full"]).failed("No space left");
 }
 
 #[test]
 fn best_paths_by_hand() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("lattices", format!("{LATTICES}c \n0\t1\t1\t0,0,1\n2\n\n"));
     folder.write("words.txt", "<eps> 0\none 1\ntwo 2\nthree 3\nfour 4\nfive 5\nsix 6\n");
     let all = ["ark:lattices", "ark,t:words", "ark,t:ids"];
-    let run = |options: &[&str]| folder.best_path(&[options, &all].concat());
+    let run = |options: &[&str]| folder.run(BEST_PATH, &[options, &all].concat());
     let found = run(&["--word-symbol-table=words.txt", "--write-lattices=ark,t:best"]).ok();
     assert_eq!(folder.read("words"), "a 2 3 \nb 4 5 \n");
     assert_eq!(folder.read("ids"), "a 13 13 14 15 \nb 21 23 \n");
@@ -203,23 +148,23 @@ fn best_paths_by_hand() {
     folder.write("words.txt", "one 1\n");
     run(&["--word-symbol-table=words.txt"]).failed("Word-id 2 not in symbol table.");
     // Both lists are optional.
-    folder.best_path(&["ark:lattices"]).ok();
-    folder.best_path(&["ark:lattices", "", "ark,t:only"]).ok();
+    folder.run(BEST_PATH, &["ark:lattices"]).ok();
+    folder.run(BEST_PATH, &["ark:lattices", "", "ark,t:only"]).ok();
     assert_eq!(folder.read("only"), "a 13 13 14 15 \nb 21 23 \n");
     folder.write("none", "c \n0\t1\t1\t0,0,1\n2\n\n");
-    folder.best_path(&["ark:none", "ark,t:words"]).failed("Done 0 lattices, failed for 1");
-    folder.best_path(&[]).failed("1 to 3 arguments");
+    folder.run(BEST_PATH, &["ark:none", "ark,t:words"]).failed("Done 0 lattices, failed for 1");
+    folder.run(BEST_PATH, &[]).failed("1 to 3 arguments");
 }
 
 #[test]
 fn nbest_by_hand() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("lattices", format!("{LATTICES}c \n0\t1\t1\t0,0,1\n2\n\nd \n0\t1,0,\n\n"));
     let keys = || {
         let text = folder.read("nbest");
         text.lines().filter(|line| line.ends_with(' ')).map(|line| line.trim().to_string()).collect::<Vec<_>>()
     };
-    let run = folder.to_nbest(&["--n=5", "ark:lattices", "ark,t:nbest"]).ok();
+    let run = folder.run(TO_NBEST, &["--n=5", "ark:lattices", "ark,t:nbest"]).ok();
     assert_eq!(keys(), ["a-1", "a-2", "b-1", "b-2", "d-1"]);
     assert_eq!(run.lines("WARNING"), ["Possibly empty lattice for utterance-id c(no N-best entries)"]);
     assert_eq!(
@@ -232,16 +177,16 @@ fn nbest_by_hand() {
             .starts_with("a-1 \n0\t1\t2\t2,0.5,13_13\n1\t2\t3\t0.75,1,14_15\n2\n\na-2 \n0\t1\t1\t1,2,11_12\n")
     );
     assert!(folder.read("nbest").ends_with("d-1 \n0\t1,0,\n\n"));
-    folder.to_nbest(&["ark:lattices", "ark,t:nbest"]).ok();
+    folder.run(TO_NBEST, &["ark:lattices", "ark,t:nbest"]).ok();
     assert_eq!(keys(), ["a-1", "b-1", "d-1"]);
     // Other scales, another order; the costs are written unscaled.
-    folder.to_nbest(&["--lm-scale=1", "--acoustic-scale=0.1", "--n=1", "ark:lattices", "ark,t:nbest"]).ok();
+    folder.run(TO_NBEST, &["--lm-scale=1", "--acoustic-scale=0.1", "--n=1", "ark:lattices", "ark,t:nbest"]).ok();
     assert!(folder.read("nbest").starts_with("a-1 \n0\t1\t1\t1,2,11_12\n"));
     for bad in ["--n=0", "--n=-3", "--lm-scale=0", "--acoustic-scale=0", "--acoustic-scale=nan"] {
-        folder.to_nbest(&[bad, "ark:lattices", "ark,t:nbest"]).failed("ERROR");
+        folder.run(TO_NBEST, &[bad, "ark:lattices", "ark,t:nbest"]).failed("ERROR");
     }
     let random = |seed: &str| {
-        folder.to_nbest(&["--random", "--n=6", seed, "ark:lattices", "ark,t:nbest"]).ok();
+        folder.run(TO_NBEST, &["--random", "--n=6", seed, "ark:lattices", "ark,t:nbest"]).ok();
         assert_eq!(keys().len(), 18);
         folder.read("nbest")
     };
@@ -253,7 +198,7 @@ fn nbest_by_hand() {
 #[test]
 fn prompts() {
     let Some(kaldi) = shared("realdata/prompts/kaldi") else { return };
-    let folder = Folder::new();
+    let folder = new_folder();
     for (setting, scale) in [("typical", "0.083333"), ("wide", "0.0666667")] {
         let file = |name: &str| String::from_utf8(read(&kaldi.join(format!("{setting}.{name}")))).unwrap();
         let scale = format!("--acoustic-scale={scale}");
@@ -261,9 +206,9 @@ fn prompts() {
             let text = file(&format!("{form}-lattice.txt.gz"));
             folder.write(form, &text);
             let table = format!("ark:{form}");
-            folder.copy(&[&format!("--write-compact={}", form == "compact"), &table, "ark,t:text"]).ok();
+            folder.run(COPY, &[&format!("--write-compact={}", form == "compact"), &table, "ark,t:text"]).ok();
             assert!(folder.read("text") == text, "{setting} {form}: the text changed");
-            let run = folder.best_path(&[&scale, &table, "ark,t:words", "ark,t:ids"]).ok();
+            let run = folder.run(BEST_PATH, &[&scale, &table, "ark,t:words", "ark,t:ids"]).ok();
             assert_eq!(folder.read("words"), file("words.int"), "{setting} {form}");
             assert_eq!(folder.read("ids"), file("bestpath.tid"), "{setting} {form}");
             for (line, told) in file("bestcost").lines().zip(run.lines("LOG")) {
@@ -277,8 +222,8 @@ fn prompts() {
                 }
             }
         }
-        folder.to_nbest(&[&scale, "--n=20", "ark:compact", "ark,t:nbest"]).ok();
-        folder.best_path(&[&scale, "ark:nbest", "ark,t:words"]).ok();
+        folder.run(TO_NBEST, &[&scale, "--n=20", "ark:compact", "ark,t:nbest"]).ok();
+        folder.run(BEST_PATH, &[&scale, "ark:nbest", "ark,t:words"]).ok();
         let of = |text: String| {
             text.lines()
                 .map(|line| line.split_once(' ').unwrap_or((line, "")))

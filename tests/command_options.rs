@@ -13,14 +13,21 @@ const TABLE: &str = "ark:touch ran |";
 /// Programs with arguments of which one is such a name.
 const CALLS: &[(&str, &[&str])] = &[
     ("koshi-chain-objf", &["den", NAME, "out"]),
+    ("koshi-compute-wer", &[TABLE, "ark:heard"]),
     ("koshi-graph", &["info", NAME]),
     ("koshi-latgen-faster-mapped", &[NAME, "graph", "ark:scores", "ark:out"]),
+    ("koshi-lattice-1best", &[TABLE, "ark:out"]),
+    ("koshi-lattice-add-penalty", &[TABLE, "ark:out"]),
     ("koshi-lattice-align-words", &["boundary", NAME, "ark:lattices", "ark:out"]),
     ("koshi-lattice-align-words-lexicon", &[NAME, "model", "ark:lattices", "ark:out"]),
     ("koshi-lattice-best-path", &[TABLE]),
     ("koshi-lattice-copy", &[TABLE, "ark:out"]),
+    ("koshi-lattice-mbr-decode", &[TABLE, "ark:out"]),
+    ("koshi-lattice-prune", &[TABLE, "ark:out"]),
+    ("koshi-lattice-scale", &[TABLE, "ark:out"]),
     ("koshi-lattice-to-ctm-conf", &[TABLE, "out"]),
     ("koshi-lattice-to-nbest", &[TABLE, "ark:out"]),
+    ("koshi-nbest-to-ctm", &[TABLE, "out"]),
     ("koshi-nnet-copy-egs", &[TABLE, "ark:out"]),
     ("koshi-nnet-copy-egs-discriminative", &[TABLE, "ark:out"]),
     // Its model is a file, whatever it is called.

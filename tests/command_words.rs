@@ -1,13 +1,12 @@
 //! `koshi-lattice-align-words`, `koshi-lattice-align-words-lexicon` and `koshi-lattice-to-ctm-conf` as a recipe runs
 //! them: results, refusals, exit codes, log lines.
 
+#[path = "support/command.rs"]
+mod command;
 #[path = "support/toy_speech.rs"]
 mod toy_speech;
 
-use std::fs;
-use std::process::{Command, Stdio};
-
-use tempfile::TempDir;
+use command::Folder;
 
 const ALIGN: &str = env!("CARGO_BIN_EXE_koshi-lattice-align-words");
 const ALIGN_LEXICON: &str = env!("CARGO_BIN_EXE_koshi-lattice-align-words-lexicon");
@@ -22,61 +21,20 @@ const CUT_OFF: &str = "\n0\t1\t10\t0.5,2,2_1_4\n1\t0,0,6\n\n";
 /// Begins inside a word.
 const BROKEN: &str = "\n0\t1\t10\t0.5,2,6_8\n1\t0,0,10\n\n";
 
-struct Run {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
-impl Run {
-    #[track_caller]
-    fn exits(self, code: i32) -> Run {
-        assert_eq!(self.code, Some(code), "{}", self.stderr);
-        self
-    }
-
-    #[track_caller]
-    fn says(self, texts: &[&str]) -> Run {
-        for text in texts {
-            assert!(self.stderr.contains(text), "{text:?} is not in:\n{}", self.stderr);
-        }
-        self
-    }
-}
-
-struct Folder(TempDir);
-
-impl Folder {
-    /// The toy model and tables, and an archive of lattices.
-    fn new(lattices: &[(&str, &str)]) -> Folder {
-        let folder = Folder(tempfile::tempdir().unwrap());
-        folder.write("model", toy_speech::MODEL);
-        folder.write("boundary", toy_speech::BOUNDARY);
-        folder.write("lexicon", toy_speech::LEXICON);
-        let archive: String = lattices.iter().map(|(key, text)| format!("{key} {text}")).collect();
-        folder.write("lattices", &archive);
-        folder
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        fs::write(self.0.path().join(name), text).unwrap();
-    }
-
-    fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.0.path().join(name)).unwrap()
-    }
-
-    fn run(&self, program: &str, words: &[&str]) -> Run {
-        let output =
-            Command::new(program).args(words).current_dir(self.0.path()).stdin(Stdio::null()).output().unwrap();
-        let [stdout, stderr] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
-        Run { code: output.status.code(), stdout, stderr }
-    }
+/// The toy model and tables, and an archive of lattices.
+fn new_folder(lattices: &[(&str, &str)]) -> Folder {
+    let folder = Folder::empty();
+    folder.write("model", toy_speech::MODEL);
+    folder.write("boundary", toy_speech::BOUNDARY);
+    folder.write("lexicon", toy_speech::LEXICON);
+    let archive: String = lattices.iter().map(|(key, text)| format!("{key} {text}")).collect();
+    folder.write("lattices", &archive);
+    folder
 }
 
 #[test]
 fn lattices_are_aligned_by_either_table() {
-    let folder = Folder::new(&[("a", WHOLE)]);
+    let folder = new_folder(&[("a", WHOLE)]);
     for (program, table) in [(ALIGN, "boundary"), (ALIGN_LEXICON, "lexicon")] {
         let run = folder.run(program, &["--verbose=2", table, "model", "ark:lattices", "ark,t:-"]).exits(0);
         assert!(run.stdout.starts_with("a \n0\t1\t0\t0.5,2,2_1\n"), "{}", run.stdout);
@@ -94,7 +52,7 @@ fn lattices_are_aligned_by_either_table() {
 
 #[test]
 fn what_is_cut_off_or_broken() {
-    let folder = Folder::new(&[("a", WHOLE), ("b", CUT_OFF), ("c", BROKEN), ("d", WHOLE), ("e", WHOLE)]);
+    let folder = new_folder(&[("a", WHOLE), ("b", CUT_OFF), ("c", BROKEN), ("d", WHOLE), ("e", WHOLE)]);
     let words = ["boundary", "model", "ark:lattices", "ark,t:-"];
     let run = folder.run(ALIGN, &words).exits(0).says(&[
         "WARNING",
@@ -117,14 +75,14 @@ fn what_is_cut_off_or_broken() {
     let run = folder.run(ALIGN_LEXICON, &words).exits(0);
     assert!(run.stdout.contains(&format!("c {BROKEN}")), "{}", run.stdout);
     // More errors than not: no success.
-    let folder = Folder::new(&[("b", CUT_OFF), ("c", "\n\n")]);
+    let folder = new_folder(&[("b", CUT_OFF), ("c", "\n\n")]);
     let run = folder.run(ALIGN, &["boundary", "model", "ark:lattices", "ark,t:-"]).exits(1);
     run.says(&["Lattice was empty for key c", "Successfully aligned 0 lattices; 2 had errors."]);
 }
 
 #[test]
 fn bad_files_and_options_are_told() {
-    let folder = Folder::new(&[("a", WHOLE)]);
+    let folder = new_folder(&[("a", WHOLE)]);
     folder.write("bad", "1 nonword\n2 begins\n");
     folder.run(ALIGN, &["bad", "model", "ark:lattices", "ark:-"]).exits(1).says(&["ERROR", "bad: byte 10: line 2"]);
     folder.run(ALIGN_LEXICON, &["bad", "model", "ark:lattices", "ark:-"]).exits(1).says(&["bad: byte 0: line 1"]);
@@ -140,7 +98,7 @@ fn bad_files_and_options_are_told() {
 
 #[test]
 fn words_with_confidences() {
-    let folder = Folder::new(&[("a", WHOLE), ("b", WHOLE)]);
+    let folder = new_folder(&[("a", WHOLE), ("b", WHOLE)]);
     folder.run(ALIGN, &["boundary", "model", "ark:lattices", "ark:aligned"]).exits(0);
     folder.run(CTM, &["ark:aligned", "words.ctm"]).exits(0).says(&[
         "LOG (koshi-lattice-to-ctm-conf",
@@ -174,7 +132,7 @@ fn words_with_confidences() {
 
 #[test]
 fn scales_and_files_of_ctm() {
-    let folder = Folder::new(&[("a", "\n0\t1\t10\t0,1,4_6_8\n0\t1\t11\t0,3,10_9_9\n1\n\n")]);
+    let folder = new_folder(&[("a", "\n0\t1\t10\t0,1,4_6_8\n0\t1\t11\t0,3,10_9_9\n1\n\n")]);
     for (scale, confidence) in
         [("--acoustic-scale=1", "0.88"), ("--acoustic-scale=0.5", "0.73"), ("--inv-acoustic-scale=2", "0.73")]
     {

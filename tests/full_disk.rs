@@ -40,6 +40,8 @@ impl Place {
         let write = |name: &str, text: &str| fs::write(place.path(name), text).unwrap();
         write("model", MODEL);
         write("lattices", &format!("a {LATTICE}b {LATTICE}"));
+        write("best", "a \n0\t1\t10\t0.5,2,2_1_4\n1\n\n");
+        write("references", "a 1 2\n");
         write("examples", &format!("a {EXAMPLE}"));
         write("degs", &format!("a {DEGS}"));
         write("boundary", "1 nonword\n2 begin\n3 internal\n4 end\n5 singleton\n");
@@ -233,18 +235,28 @@ fn a_cache_of_a_graph() {
 const COMMANDS: &[(&str, &[&str])] = &[
     ("koshi-chain-objf", &["den", "said", "output"]),
     ("koshi-chain-objf", &["den", "said", "output", "OUT"]),
+    ("koshi-compute-wer", &["ark:references", "ark:references"]),
     ("koshi-graph", &["info", "graph"]),
     ("koshi-latgen-faster-mapped", &["model", "graph", "ark:scores", "ark:OUT"]),
     ("koshi-latgen-faster-mapped", &["model", "graph", "ark:scores", "ark:/dev/null", "ark,t:OUT"]),
     ("koshi-latgen-faster-mapped", &["model", "graph", "ark:scores", "ark:/dev/null", "ark:/dev/null", "ark,t:OUT"]),
+    ("koshi-lattice-1best", &["ark:lattices", "ark:OUT"]),
+    ("koshi-lattice-add-penalty", &["ark:lattices", "ark:OUT"]),
     ("koshi-lattice-align-words", &["boundary", "model", "ark:lattices", "ark:OUT"]),
     ("koshi-lattice-align-words-lexicon", &["lexicon", "model", "ark:lattices", "ark:OUT"]),
     ("koshi-lattice-best-path", &["ark:lattices", "ark,t:OUT"]),
     ("koshi-lattice-best-path", &["ark:lattices", "ark:/dev/null", "ark,t:OUT"]),
     ("koshi-lattice-copy", &["ark:lattices", "ark:OUT"]),
     ("koshi-lattice-copy", &["ark:lattices", "ark,t:OUT"]),
+    ("koshi-lattice-mbr-decode", &["ark:lattices", "ark:OUT"]),
+    ("koshi-lattice-mbr-decode", &["ark:lattices", "", "ark:OUT"]),
+    ("koshi-lattice-mbr-decode", &["ark:lattices", "", "", "ark,t:OUT"]),
+    ("koshi-lattice-mbr-decode", &["ark:lattices", "", "", "", "ark,t:OUT"]),
+    ("koshi-lattice-prune", &["ark:lattices", "ark:OUT"]),
+    ("koshi-lattice-scale", &["ark:lattices", "ark:OUT"]),
     ("koshi-lattice-to-ctm-conf", &["ark:lattices", "OUT"]),
     ("koshi-lattice-to-nbest", &["--n=3", "ark:lattices", "ark:OUT"]),
+    ("koshi-nbest-to-ctm", &["ark:best", "OUT"]),
     ("koshi-nnet-copy-egs", &["ark:examples", "ark:OUT"]),
     ("koshi-nnet-copy-egs-discriminative", &["ark:degs", "ark,t:OUT"]),
     ("koshi-transducer", &["transducer"]),

@@ -5,6 +5,7 @@ use koshi::table::{Int32VectorHolder, RandomAccessReader, format_general};
 use koshi::{Error, Result};
 
 use super::times::TimesHolder;
+use crate::support::costs::Scales;
 use crate::support::options::Options;
 
 const USAGE: &str = "Writes the words of lattices with times and confidences, as a CTM file.
@@ -20,9 +21,7 @@ Usage: koshi-lattice-to-ctm-conf [options] <lattice-rspecifier> [<1best-rspecifi
 /// Options of the command.
 #[derive(Debug)]
 pub struct Config {
-    acoustic_scale: f32,
-    inv_acoustic_scale: f32,
-    lm_scale: f32,
+    scales: Scales,
     frame_shift: f32,
     confidence_digits: i32,
     decode_mbr: bool,
@@ -32,9 +31,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Config {
         Config {
-            acoustic_scale: 1.0,
-            inv_acoustic_scale: 1.0,
-            lm_scale: 1.0,
+            scales: Scales::default(),
             frame_shift: 0.01,
             confidence_digits: 2,
             decode_mbr: true,
@@ -47,9 +44,7 @@ impl Config {
     /// The options, which write into this struct.
     pub fn options(&mut self) -> Options<'_> {
         let mut options = Options::new(USAGE);
-        options.float("acoustic-scale", &mut self.acoustic_scale, "Multiplies acoustic costs");
-        options.float("inv-acoustic-scale", &mut self.inv_acoustic_scale, "Its inverse, which may be given instead");
-        options.float("lm-scale", &mut self.lm_scale, "Multiplies graph costs");
+        self.scales.add_to(&mut options);
         options.float("frame-shift", &mut self.frame_shift, "Seconds from one frame to the next");
         options.int("confidence-digits", &mut self.confidence_digits, "Digits behind the point in the CTM file");
         options.flag("decode-mbr", &mut self.decode_mbr, "Whether the words are those of least expected error");
@@ -59,16 +54,12 @@ impl Config {
 
     /// The options of the decoding and of the file.
     pub fn parts(&self) -> Result<(WordsConfig, CtmFormat)> {
-        let acoustic_scale = match (self.acoustic_scale, self.inv_acoustic_scale) {
-            (scale, 1.0) => scale,
-            (1.0, inverse) => 1.0 / inverse,
-            _ => return Err(Error::Config("acoustic-scale and inv-acoustic-scale are both given".into())),
-        };
+        let acoustic_scale = self.scales.acoustic()?;
         let digits = u32::try_from(self.confidence_digits);
         let digits = digits.map_err(|_| Error::Config("confidence-digits cannot be negative".into()))?;
         let config = WordsConfig {
             acoustic_scale,
-            graph_scale: self.lm_scale,
+            graph_scale: self.scales.graph,
             decode_mbr: self.decode_mbr,
             keep_silence: self.print_silence,
             one_best_times: false,

@@ -3,4 +3,5 @@
 
 pub mod align;
 pub mod ctm;
+pub mod sausage;
 pub mod times;

@@ -39,8 +39,20 @@ impl Holder for TimesHolder {
         Ok(pairs)
     }
 
-    fn write(_: &mut Output, _: &Self::Value, _: bool) -> Result<()> {
-        Err(Error::Unsupported("times of words are only read".into()))
+    fn write(output: &mut Output, pairs: &Self::Value, binary: bool) -> Result<()> {
+        output.write_header(binary)?;
+        if binary {
+            let count = i32::try_from(pairs.len());
+            output.write_i32(true, count.map_err(|_| Error::Unsupported("too many pairs for the format".into()))?)?;
+        }
+        for (at, &(first, second)) in pairs.iter().enumerate() {
+            if !binary && at > 0 {
+                output.write_text("; ")?;
+            }
+            output.write_f32(binary, first)?;
+            output.write_f32(binary, second)?;
+        }
+        if binary { Ok(()) } else { output.write_text("\n") }
     }
 }
 
