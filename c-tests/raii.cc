@@ -224,6 +224,10 @@ void lattices(koshi::channel &channel, const koshi::transitions &model, const ko
     koshi_words_config config = koshi::words::defaults();
     config.acoustic_scale = scale;
     const koshi::words words = made.lattice.words(config);
+    // Without options all is at the scale of the search.
+    const koshi::determinized_lattice at_scale = raw.determinize(&model);
+    CHECK(at_scale.complete && at_scale.lattice.nbest(1, scale)[0].olabels().to_vector() == best.olabels().to_vector());
+    CHECK(at_scale.lattice.words().expected_errors() == at_scale.lattice.words(config).expected_errors());
     CHECK(!words.list().empty() && words.expected_errors() >= 0);
     CHECK(words.to_ctm("key", koshi::words::ctm_defaults(), &names).rfind("key 1 ", 0) == 0);
     CHECK(made.lattice.words_of(best.olabels(), config).list().size() >= best.olabels().size());

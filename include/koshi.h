@@ -923,7 +923,8 @@ typedef struct {
     // Word sequences whose best path costs at most this more than the best of all are kept. 0 or more,
     // +inf too. Default 10.
     float beam;
-    // Scale of acoustic costs wherever costs are compared; the result is without it. Finite. Default 1.
+    // Scale of acoustic costs wherever costs are compared; the result is without it. Finite. Default 1;
+    // koshi_lattice_info tells that of the search, at which the best path stays the best.
     float acoustic_scale;
     // 1: a first pass on words and phones, where transitions are given; 0: not. Default 1.
     uint32_t phone_determinize;
@@ -1862,7 +1863,7 @@ koshi_status koshi_lattice_prune(const koshi_lattice *lattice,
                                  koshi_error **err);
 
 // The lattice with graph costs multiplied by `graph` and acoustic costs by `acoustic`, rounded once,
-// in *scaled. KOSHI_E_ARGUMENT if a product is not finite.
+// in *scaled. The scale that koshi_lattice_info tells stays. KOSHI_E_ARGUMENT if a product is not finite.
 koshi_status koshi_lattice_scale(const koshi_lattice *lattice,
                                  float graph,
                                  float acoustic,
@@ -1940,7 +1941,8 @@ koshi_status koshi_determinize_config_init(koshi_determinize_config *config, siz
 // The compact lattice with one path for each word sequence of `lattice` within the beam, with the costs
 // and transition-ids of its best alignment, in *determinized: deterministic on words, free of epsilons,
 // as Kaldi's DeterminizeLatticePhonePrunedWrapper makes it. A compact lattice goes through its raw form.
-// Without `transitions` (NULL) there is no pass on phones. `config` may be NULL for the defaults.
+// Without `transitions` (NULL) there is no pass on phones. `config` may be NULL: the defaults, at the
+// acoustic scale of the search that made the lattice (1 for one that was read).
 //
 // KOSHI_OK_PARTIAL if the memory did not suffice for the beam: *effective_beam is the one within which the
 // result is whole, and the best path is in it always. Else *effective_beam is the beam. It may be NULL.
@@ -2128,8 +2130,9 @@ koshi_status koshi_ctm_format_init(koshi_ctm_format *format, size_t size, koshi_
 
 // The words of least expected error of a lattice with times and confidences, in *words (Kaldi's
 // lattice-to-ctm-conf). Times mean something in a lattice that koshi_lattice_align_words has aligned.
-// `config` may be NULL for the defaults. A lattice without paths has no words. KOSHI_E_ARGUMENT where
-// paths to one state differ in frames, or a scale or a scaled cost is not finite.
+// `config` may be NULL: the defaults, at the acoustic scale of the search that made the lattice (1 for one
+// that was read). A lattice without paths has no words. KOSHI_E_ARGUMENT where paths to one state differ
+// in frames, or a scale or a scaled cost is not finite.
 koshi_status koshi_lattice_words(const koshi_lattice *lattice,
                                  const koshi_words_config *config,
                                  koshi_words **words,

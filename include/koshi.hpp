@@ -724,7 +724,10 @@ public:
         return try_rescore(old_model, new_model, scale).value();
     }
 
-    // One path for each word sequence. Without a model there is no pass over phones.
+    // One path for each word sequence. Without a model there is no pass over phones; without options they are
+    // the defaults, at the scale of the search.
+    result<determinized_lattice> try_determinize(const transitions *model) const;
+    determinized_lattice determinize(const transitions *model) const;
     result<determinized_lattice> try_determinize(const transitions *model,
                                                  const koshi_determinize_config &config) const;
     determinized_lattice determinize(const transitions *model, const koshi_determinize_config &config) const;
@@ -744,7 +747,14 @@ public:
     result<oracle_path> try_oracle(span<const std::int32_t> sentence) const;
     oracle_path oracle(span<const std::int32_t> sentence) const;
 
-    // Words with confidences, by minimum Bayes risk; of a sentence of the caller's; of the best path.
+    // Words with confidences, by minimum Bayes risk; of a sentence of the caller's; of the best path. Without
+    // options they are the defaults, at the scale of the search.
+    result<koshi::words> try_words() const
+    {
+        const koshi_words_config *defaults = nullptr;
+        return try_make<koshi::words>(koshi_lattice_words, get(), defaults);
+    }
+    koshi::words words() const { return try_words().value(); }
     result<koshi::words> try_words(const koshi_words_config &config) const
     {
         return try_make<koshi::words>(koshi_lattice_words, get(), &config);
@@ -818,6 +828,17 @@ result<determinized_lattice> determinized(Function function, Arguments... argume
 }
 
 } // namespace detail
+
+inline result<determinized_lattice> lattice::try_determinize(const transitions *model) const
+{
+    const koshi_determinize_config *defaults = nullptr;
+    return detail::determinized(koshi_lattice_determinize, get(), detail::raw(model), defaults);
+}
+
+inline determinized_lattice lattice::determinize(const transitions *model) const
+{
+    return try_determinize(model).value();
+}
 
 inline result<determinized_lattice> lattice::try_determinize(const transitions *model,
                                                              const koshi_determinize_config &config) const

@@ -19,7 +19,8 @@ pub struct koshi_determinize_config {
     /// Word sequences whose best path costs at most this more than the best of all are kept. 0 or more,
     /// +inf too. Default 10.
     pub beam: f32,
-    /// Scale of acoustic costs wherever costs are compared; the result is without it. Finite. Default 1.
+    /// Scale of acoustic costs wherever costs are compared; the result is without it. Finite. Default 1;
+    /// koshi_lattice_info tells that of the search, at which the best path stays the best.
     pub acoustic_scale: f32,
     /// 1: a first pass on words and phones, where transitions are given; 0: not. Default 1.
     pub phone_determinize: u32,
@@ -102,7 +103,8 @@ pub unsafe extern "C" fn koshi_determinize_config_init(
 /// The compact lattice with one path for each word sequence of `lattice` within the beam, with the costs
 /// and transition-ids of its best alignment, in *determinized: deterministic on words, free of epsilons,
 /// as Kaldi's DeterminizeLatticePhonePrunedWrapper makes it. A compact lattice goes through its raw form.
-/// Without `transitions` (NULL) there is no pass on phones. `config` may be NULL for the defaults.
+/// Without `transitions` (NULL) there is no pass on phones. `config` may be NULL: the defaults, at the
+/// acoustic scale of the search that made the lattice (1 for one that was read).
 ///
 /// KOSHI_OK_PARTIAL if the memory did not suffice for the beam: *effective_beam is the one within which the
 /// result is whole, and the best path is in it always. Else *effective_beam is the beam. It may be NULL.
@@ -120,7 +122,9 @@ pub unsafe extern "C" fn koshi_lattice_determinize(
         let lattice = registry::get(lattice, "lattice")?;
         let transitions = registry::get_optional(transitions, "transitions")?;
         // SAFETY: the header's promise on structs.
-        let config = unsafe { koshi_determinize_config::read(config) }?.unwrap_or_default();
+        let given = unsafe { koshi_determinize_config::read(config) }?;
+        let acoustic_scale = lattice.acoustic_scale();
+        let config = given.unwrap_or(DeterminizeConfig { acoustic_scale, ..DeterminizeConfig::default() });
         // SAFETY: the header's promise on results.
         let (out, beam) =
             unsafe { (arg::out(determinized, "determinized")?, arg::out_optional(effective_beam, "effective_beam")?) };

@@ -288,7 +288,7 @@ pub unsafe extern "C" fn koshi_lattice_prune(
 }
 
 /// The lattice with graph costs multiplied by `graph` and acoustic costs by `acoustic`, rounded once,
-/// in *scaled. KOSHI_E_ARGUMENT if a product is not finite.
+/// in *scaled. The scale that koshi_lattice_info tells stays. KOSHI_E_ARGUMENT if a product is not finite.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_lattice_scale(
     lattice: *const koshi_lattice,

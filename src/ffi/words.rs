@@ -189,10 +189,25 @@ fn compact(lattice: *const koshi_lattice, ask: impl FnOnce(&CompactLattice) -> R
     }
 }
 
+/// The options for a lattice; NULL stands for the defaults at the scale of its search.
+///
+/// # Safety
+/// The header's promise on structs holds for `config`.
+unsafe fn read_config(config: *const koshi_words_config) -> Result<impl Fn(&CompactLattice) -> WordsConfig> {
+    let given = !config.is_null();
+    // SAFETY: as the caller promises.
+    let config = unsafe { config::read_optional(config, "config") }?.words_config();
+    Ok(move |lattice: &CompactLattice| match given {
+        true => config,
+        false => WordsConfig { acoustic_scale: lattice.acoustic_scale, ..config },
+    })
+}
+
 /// The words of least expected error of a lattice with times and confidences, in *words (Kaldi's
 /// lattice-to-ctm-conf). Times mean something in a lattice that koshi_lattice_align_words has aligned.
-/// `config` may be NULL for the defaults. A lattice without paths has no words. KOSHI_E_ARGUMENT where
-/// paths to one state differ in frames, or a scale or a scaled cost is not finite.
+/// `config` may be NULL: the defaults, at the acoustic scale of the search that made the lattice (1 for one
+/// that was read). A lattice without paths has no words. KOSHI_E_ARGUMENT where paths to one state differ
+/// in frames, or a scale or a scaled cost is not finite.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_lattice_words(
     lattice: *const koshi_lattice,
@@ -202,8 +217,8 @@ pub unsafe extern "C" fn koshi_lattice_words(
 ) -> koshi_status {
     guard::call(err, || {
         // SAFETY: the header's promises on structs and results.
-        let (config, out) = unsafe { (config::read_optional(config, "config")?, arg::out(words, "words")?) };
-        out.set(registry::insert(compact(lattice, |lattice| lattice.words(&config.words_config()))?)?);
+        let (config, out) = unsafe { (read_config(config)?, arg::out(words, "words")?) };
+        out.set(registry::insert(compact(lattice, |lattice| lattice.words(&config(lattice)))?)?);
         Ok(())
     })
 }
@@ -222,11 +237,9 @@ pub unsafe extern "C" fn koshi_lattice_words_of(
 ) -> koshi_status {
     guard::call(err, || {
         // SAFETY: the header's promises on structs, arrays and results.
-        let (config, hypothesis, out) = unsafe {
-            let config = config::read_optional(config, "config")?;
-            (config, arg::array(hypothesis, len, "hypothesis")?, arg::out(words, "words")?)
-        };
-        let found = compact(lattice, |lattice| lattice.words_of(hypothesis, &config.words_config()))?;
+        let (config, hypothesis, out) =
+            unsafe { (read_config(config)?, arg::array(hypothesis, len, "hypothesis")?, arg::out(words, "words")?) };
+        let found = compact(lattice, |lattice| lattice.words_of(hypothesis, &config(lattice)))?;
         out.set(registry::insert(found)?);
         Ok(())
     })
