@@ -68,7 +68,7 @@ class Koshi:
         function.restype = ctypes.c_int32
         status = function(*args, ctypes.byref(err))
         if status < 0:
-            message = self.lib.koshi_error_message(err).decode()
+            message = self.lib.koshi_error_message(err).decode() if err else f"status {status}"
             self.lib.koshi_error_free(err)
             raise RuntimeError(f"{name}: {message}")
         return status
@@ -267,4 +267,5 @@ def main():
     check(f"PyTorch ({device})", differences(moved_loss, matrix, places), layer.weight.grad.cpu().numpy())
 
 
-main()
+if __name__ == "__main__":
+    main()

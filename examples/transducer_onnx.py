@@ -180,7 +180,7 @@ class Transducer:
         return status
 
     def message(self, error):
-        text = self.koshi.koshi_error_message(error).decode()
+        text = self.koshi.koshi_error_message(error).decode() if error else "no memory for an error object"
         self.koshi.koshi_error_free(error)
         return text
 
@@ -228,8 +228,12 @@ class Transducer:
         for name, value in options.items():
             setattr(config, name, value)
         given = (Utterance * len(utterances))()
+        # The library reads them where they are: float32, side by side.
+        utterances = [numpy.ascontiguousarray(rows, numpy.float32) for rows in utterances]
         for place, rows in zip(given, utterances):
-            place.rows = rows.ctypes.data  # contiguous, float32
+            if rows.ndim != 2:
+                raise ValueError(f"rows have {rows.ndim} dimensions; they are frames x dimensions of the encoder")
+            place.rows = rows.ctypes.data
             place.frames, place.dim = rows.shape
             place.stride = place.dim
         lists = (ctypes.c_void_p * len(utterances))()
@@ -237,10 +241,12 @@ class Transducer:
             self.koshi.koshi_transducer_search, self.handle, ctypes.byref(config), given,
             ctypes.c_size_t(len(given)), ctypes.c_size_t(ctypes.sizeof(Utterance)), lists,
         )
-        for place in given:
-            if place.status < 0:
-                raise RuntimeError(self.message(place.error))
-        return [self.read(found) for found in lists]
+        # All are taken before one that failed is told: lists and errors are ours to free.
+        messages = [self.message(place.error) for place in given if place.status < 0]
+        found = [self.read(list) for list in lists if list]
+        if messages:
+            raise RuntimeError("; ".join(messages))
+        return found
 
     def read(self, found):
         entries = []
