@@ -7,7 +7,7 @@
 #   --bindir=FOLDER        commands (PREFIX/bin)
 #   --libdir=FOLDER        libraries, pkgconfig/ and cmake/ (PREFIX/lib)
 #   --includedir=FOLDER    headers (PREFIX/include)
-#   --docdir=FOLDER        licences and notes (PREFIX/share/doc/koshi)
+#   --docdir=FOLDER        licences, pages and examples (PREFIX/share/doc/koshi)
 #   --built=FOLDER         installs what cargo has built in that folder, and builds nothing
 #   --uninstall            removes what this script installs
 #   --help                 prints this
@@ -130,3 +130,16 @@ put 644 "$folder/koshi-config.cmake" "$libdir/cmake/koshi/koshi-config.cmake"
 put 644 "$folder/koshi-config-version.cmake" "$libdir/cmake/koshi/koshi-config-version.cmake"
 for name in LICENSE README.md CHANGELOG.md docs/*.md; do put 644 "$name" "$docdir/$name"; done
 put 644 "$folder/DEPENDENCIES" "$docdir/DEPENDENCIES"
+# What needs nothing of this repository, with the model and the prompts that it runs on.
+for name in examples/*.c examples/*.cc examples/*.py examples/*.md examples/kaldi/* examples/data/prompts/*; do
+    mode=644
+    [ ! -x "$name" ] || mode=755
+    put $mode "$name" "$docdir/$name"
+done
+
+# Where a program finds the library when it starts.
+if [ -z "${DESTDIR:-}" ]; then
+    echo "Koshi $version is in $prefix."
+    echo "Programs that are linked with it find it where the system looks for libraries. For $libdir that is so with"
+    echo "-Wl,-rpath,$libdir when they are linked, with LD_LIBRARY_PATH=$libdir when they start, or after ldconfig."
+fi

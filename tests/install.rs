@@ -129,7 +129,10 @@ fn everything_is_there_and_goes_again() {
     let found_by = ["pkgconfig/koshi.pc", "cmake/koshi/koshi-config.cmake", "cmake/koshi/koshi-config-version.cmake"];
     wanted.extend(libraries.into_iter().chain(found_by.map(String::from)).map(|name| format!("usr/lib/x/{name}")));
     wanted.extend(["LICENSE", "README.md", "CHANGELOG.md", "DEPENDENCIES"].map(|name| format!("opt/doc/{name}")));
-    let pages = shell("ls docs/*.md", common::root());
+    let pages = shell(
+        "ls docs/*.md examples/*.c examples/*.cc examples/*.py examples/*.md examples/kaldi/* examples/data/prompts/*",
+        common::root(),
+    );
     wanted.extend(pages.lines().map(|name| format!("opt/doc/{name}")));
     assert_eq!(found, wanted);
 
