@@ -66,7 +66,8 @@ fn case_b31_label_past_the_rows<F: Face>() {
     let message = refused::<F>(&labelled(2), Some(&[0, 1, -1]));
     assert_eq!(message, "state 0, arc 0: ilabel 2 has no column in the table of 3 entries");
     // Else the first push meets it, and names arc, label and width, whichever way the rows come.
-    let message = "rows have 3 columns, but arc 0 with ilabel 5 needs column 4";
+    let message = "rows have 3 columns, but arc 0 with ilabel 5 needs column 4: the graph was read without a transition \
+        model, so that labels are columns";
     let narrow = Matrix::dense(&[-1.0; 9], 3);
     let (decoder, mut channel) = open::<F>(&labelled(5), &DecoderConfig::default());
     let refusals = [

@@ -55,7 +55,11 @@ fn case_b31_label_past_the_columns() {
     // Later, at the first rows, where it does not.
     let graph = Graph::from_source(&graph_a(5), Columns::Labels).unwrap();
     let Err(Error::Shape(message)) = graph.check_width(3) else { panic!("not refused") };
-    assert_eq!(message, "rows have 3 columns, but arc 0 with ilabel 5 needs column 4");
+    assert_eq!(
+        message,
+        "rows have 3 columns, but arc 0 with ilabel 5 needs column 4: the graph was read without a transition \
+        model, so that labels are columns"
+    );
     graph.check_width(5).unwrap();
     // A rule is as good for other graphs as before.
     let columns = Columns::Table(vec![-1, 0, 1, 2]);

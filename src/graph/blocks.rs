@@ -266,9 +266,14 @@ impl Graph {
             return Ok(());
         }
         let (arc, ilabel) = self.totals.widest_arc;
+        let column = self.totals.num_columns - 1;
+        // What happens where a graph made of transition-ids is read without its model.
+        let why = match self.transitions.is_none() && i64::from(ilabel) == i64::from(column) + 1 {
+            true => ": the graph was read without a transition model, so that labels are columns",
+            false => "",
+        };
         Err(Error::Shape(format!(
-            "rows have {dim} columns, but arc {arc} with ilabel {ilabel} needs column {}",
-            self.totals.num_columns - 1
+            "rows have {dim} columns, but arc {arc} with ilabel {ilabel} needs column {column}{why}"
         )))
     }
 
