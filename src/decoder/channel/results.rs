@@ -128,7 +128,7 @@ impl Channel {
 
     /// Determinizes what has become certain since the last call. To be called from time to time,
     /// so that little is left for [`Channel::compact_lattice`]: every second of speech, say. Where rows are queued
-    /// ([`super::SharedChannel`]) that is done as they are searched.
+    /// ([`super::super::SharedChannel`]) that is done as they are searched.
     pub fn settle(&mut self) -> Result<()> {
         let (growing, lane) = self.growing()?;
         growing.settle(lane, usize::MAX)
