@@ -8,6 +8,7 @@ PyTorch where that is installed (on a GPU where it finds one), and in any case b
 import ctypes
 import struct
 import sys
+import warnings
 
 import numpy as np
 
@@ -77,6 +78,8 @@ class Koshi:
         config = Config()
         self.call("koshi_chain_config_init", ctypes.byref(config), size_t(ctypes.sizeof(config)))
         for name, value in options.items():
+            if not hasattr(config, name):  # ctypes would take it for a new attribute
+                raise TypeError("koshi_chain_config has no field " + name)
             setattr(config, name, value)
         return config
 
@@ -167,10 +170,12 @@ if torch is not None:
             rows = output.detach().transpose(0, 1).reshape(frames * sequences, pdfs).to(torch.float32).contiguous()
             if rows.is_cuda:
                 device, stream = rows.device.index, torch.cuda.current_stream(rows.device).cuda_stream
-                value, deriv, weight, _ok = objective_on_gpu(koshi, den, sup, config, rows, device, stream)
+                value, deriv, weight, ok = objective_on_gpu(koshi, den, sup, config, rows, device, stream)
             else:
-                value, deriv, weight, _ok = objective(koshi, den, sup, config, rows.numpy())
+                value, deriv, weight, ok = objective(koshi, den, sup, config, rows.numpy())
                 deriv = torch.from_numpy(deriv)
+            if not ok:
+                warnings.warn("a minibatch without an objective (NaN in the output?): a bad one and no derivative stand for it")
             deriv = deriv.reshape(frames, sequences, pdfs).transpose(0, 1)
             ctx.save_for_backward((deriv / -weight).to(output))
             return output.new_tensor(-value / weight)

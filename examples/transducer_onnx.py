@@ -163,6 +163,7 @@ class Transducer:
         self.states = {}
         self.next_state = 1
         self.calls = [0, 0]
+        self.raised = None
         # The library keeps these pointers: they have to live as long as the transducer.
         self.ops = Ops(
             ctypes.sizeof(Ops), VOCAB, BLANK, ENCODER_DIM, OUTPUT_DIM, 0,
@@ -185,14 +186,14 @@ class Transducer:
         return text
 
     def guarded(self, callback):
-        """No exception may leave a callback: it becomes a status, and the utterance fails with it."""
+        """No exception may leave a callback: it is kept and becomes a status, and the utterance fails with it."""
 
         def run(_, *arguments):
             try:
                 callback(*arguments)
                 return 0
             except Exception as error:
-                print(f"{type(error).__name__}: {error}", file=sys.stderr)
+                self.raised = error
                 return KOSHI_E_INTERNAL
 
         return run
@@ -223,9 +224,11 @@ class Transducer:
 
     def search(self, utterances, **options):
         """The n-best lists of utterances (arrays of frames x ENCODER_DIM), as pairs of labels and score."""
-        config = Config()
+        config, self.raised = Config(), None
         self.check(self.koshi.koshi_transducer_config_init, ctypes.byref(config), ctypes.c_size_t(ctypes.sizeof(config)))
         for name, value in options.items():
+            if not hasattr(config, name):  # ctypes would take it for a new attribute
+                raise TypeError("koshi_transducer_config has no field " + name)
             setattr(config, name, value)
         given = (Utterance * len(utterances))()
         # The library reads them where they are: float32, side by side.
@@ -245,7 +248,7 @@ class Transducer:
         messages = [self.message(place.error) for place in given if place.status < 0]
         found = [self.read(list) for list in lists if list]
         if messages:
-            raise RuntimeError("; ".join(messages))
+            raise RuntimeError("; ".join(messages)) from self.raised
         return found
 
     def read(self, found):

@@ -93,3 +93,13 @@ pub fn python(modules: &str) -> Option<Command> {
     eprintln!("not run: {missing}");
     None
 }
+
+/// What a Python program prints that may import the modules of `examples/`; its argument is the library.
+#[allow(dead_code)]
+pub fn python_over_examples(modules: &str, program: &str) -> Option<String> {
+    let mut python = python(modules)?;
+    python.env("PYTHONPATH", root().join("examples")).env("PYTHONDONTWRITEBYTECODE", "1");
+    let output = python.args(["-c", program]).arg(shared_library()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8(output.stdout).unwrap())
+}
