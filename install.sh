@@ -141,5 +141,6 @@ done
 if [ -z "${DESTDIR:-}" ]; then
     echo "Koshi $version is in $prefix."
     echo "Programs that are linked with it find it where the system looks for libraries. For $libdir that is so with"
-    echo "-Wl,-rpath,$libdir when they are linked, with LD_LIBRARY_PATH=$libdir when they start, or after ldconfig."
+    echo "-Wl,-rpath,$libdir when they are linked, with LD_LIBRARY_PATH=$libdir when they start, or, if it is one"
+    echo "of the system's folders, once ldconfig has run."
 fi
