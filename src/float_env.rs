@@ -38,7 +38,7 @@ impl Drop for FloatEnv {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 mod register {
     use std::arch::asm;
 
@@ -65,7 +65,7 @@ mod register {
     }
 }
 
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", not(miri)))]
 mod register {
     use std::arch::asm;
 
@@ -88,7 +88,8 @@ mod register {
     }
 }
 
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+// Miri has the default environment and no registers.
+#[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod register {
     pub type Control = u32;
     pub const DEFAULT: Control = 0;
@@ -103,7 +104,7 @@ mod register {
 
 use register::{CONTROL_BITS, Control, DEFAULT, read, write};
 
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(all(test, target_arch = "x86_64", not(miri)))]
 mod tests {
     use std::hint::black_box;
 

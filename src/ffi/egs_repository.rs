@@ -25,13 +25,13 @@ pub struct Passed(usize);
 impl Drop for Passed {
     fn drop(&mut self) {
         // A caller that wrongly freed it before has only itself to blame.
-        let _ = registry::free(self.0 as *const koshi_example, "example");
+        let _ = registry::free::<koshi_example>(std::ptr::without_provenance(self.0), "example");
     }
 }
 
 impl Passed {
     fn into_handle(self) -> *mut koshi_example {
-        let handle = self.0 as *mut koshi_example;
+        let handle = std::ptr::without_provenance_mut(self.0);
         std::mem::forget(self);
         handle
     }
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn koshi_examples_repository_accept(
         different(handles)?;
         let mut batch = Vec::new();
         try_reserve(&mut batch, handles.len(), "examples of a repository")?;
-        batch.extend(handles.iter().map(|&handle| Passed(handle as usize)));
+        batch.extend(handles.iter().map(|&handle| Passed(handle.addr())));
         let accepted = repository.accept(&mut batch);
         // What is left was not taken over.
         batch.into_iter().for_each(std::mem::forget);

@@ -163,7 +163,7 @@ struct Cause(usize);
 impl Drop for Cause {
     fn drop(&mut self) {
         // A caller that wrongly freed it before has only taken its own view away.
-        let _ = registry::free(self.0 as *const koshi_error, "cause");
+        let _ = registry::free::<koshi_error>(ptr::without_provenance(self.0), "cause");
     }
 }
 
@@ -182,7 +182,7 @@ impl Failure {
         Failure {
             status: status(error),
             message: line(&error.chain()),
-            cause: cause.map(|handle| Cause(handle as usize)),
+            cause: cause.map(|handle| Cause(handle.addr())),
         }
     }
 }
@@ -239,7 +239,7 @@ pub unsafe extern "C" fn koshi_error_message(error: *const koshi_error) -> *cons
 pub unsafe extern "C" fn koshi_error_cause(error: *const koshi_error) -> *const koshi_error {
     guard::query(ptr::null(), || {
         let failure: Arc<Failure> = registry::get(error, "error")?;
-        Ok(failure.cause.as_ref().map_or(ptr::null(), |cause| cause.0 as *const koshi_error))
+        Ok(failure.cause.as_ref().map_or(ptr::null(), |cause| ptr::without_provenance(cause.0)))
     })
 }
 

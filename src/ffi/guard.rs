@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn success_leaves_the_error_alone_and_failure_may_go_without_one() {
-        let mark = 8 as *mut koshi_error;
+        let mark = ptr::without_provenance_mut::<koshi_error>(8);
         let mut err = mark;
         assert_eq!(call(&mut err, || Ok(())), 0);
         assert_eq!(call(&mut err, || Ok(koshi_status_code::KOSHI_OK_PARTIAL as i32)), 1);

@@ -82,7 +82,7 @@ impl Callbacks {
     fn tell(&self, function: Option<unsafe extern "C" fn(*mut c_void, *mut koshi_channel)>) {
         if let Some(function) = function {
             // SAFETY: the caller gave this function for this data.
-            outside(|| unsafe { function(self.user_data.pointer(), self.channel as *mut koshi_channel) });
+            outside(|| unsafe { function(self.user_data.pointer(), std::ptr::without_provenance_mut(self.channel)) });
         }
     }
 }
@@ -107,7 +107,7 @@ impl Listener for Callbacks {
     fn failed(&self, error: &Error) {
         let Some(function) = self.functions.failed else { return };
         let (status, message) = (status(error), line(&error.chain()));
-        let (user_data, channel) = (self.user_data.pointer(), self.channel as *mut koshi_channel);
+        let (user_data, channel) = (self.user_data.pointer(), std::ptr::without_provenance_mut(self.channel));
         // SAFETY: the caller gave this function for this data; the text outlives the call.
         outside(|| unsafe { function(user_data, channel, status, message.as_ptr()) });
     }
@@ -135,7 +135,7 @@ pub unsafe extern "C" fn koshi_channel_set_listener(
         // SAFETY: the header's promise on structs.
         let functions = unsafe { config::read(listener, "listener") }?;
         config::reserved(functions.reserved, "listener")?;
-        let callbacks = Callbacks { functions, channel: channel as usize, user_data };
+        let callbacks = Callbacks { functions, channel: channel.addr(), user_data };
         object.channel.set_listener(Some(Arc::new(callbacks) as Arc<dyn Listener>)) as Result<()>
     })
 }

@@ -179,14 +179,14 @@ pub(super) fn insert<T: Opaque>(object: T::Object) -> Result<*mut T> {
 
 /// Registers an object that others hold too.
 pub(super) fn insert_shared<T: Opaque>(object: Arc<T::Object>) -> Result<*mut T> {
-    LIVE.insert(T::KIND, object).map(|value| value as *mut T)
+    LIVE.insert(T::KIND, object).map(std::ptr::without_provenance_mut)
 }
 
 /// What `handle` stands for, held until the returned count is dropped. `argument` is
 /// named in the error.
 #[inline]
 pub(super) fn get<T: Opaque>(handle: *const T, argument: &str) -> Result<Arc<T::Object>> {
-    let object = LIVE.get(T::KIND, handle as usize).map_err(|fault| fault.error(T::KIND, argument))?;
+    let object = LIVE.get(T::KIND, handle.addr()).map_err(|fault| fault.error(T::KIND, argument))?;
     object.downcast().map_err(|_| Error::Internal(format!("{argument}: a handle's kind and object differ")))
 }
 
@@ -197,7 +197,7 @@ pub(super) fn get_optional<T: Opaque>(handle: *const T, argument: &str) -> Resul
 
 /// Counts `handle` once more: it then stands one more free.
 pub(super) fn count<T: Opaque>(handle: *const T, argument: &str) -> Result<*mut T> {
-    LIVE.count(T::KIND, handle as usize).map_err(|fault| fault.error(T::KIND, argument))?;
+    LIVE.count(T::KIND, handle.addr()).map_err(|fault| fault.error(T::KIND, argument))?;
     Ok(handle.cast_mut())
 }
 
@@ -207,7 +207,7 @@ pub(super) fn free<T: Opaque>(handle: *const T, argument: &str) -> Result<Option
     if handle.is_null() {
         return Ok(None);
     }
-    match LIVE.free(T::KIND, handle as usize).map_err(|fault| fault.error(T::KIND, argument))? {
+    match LIVE.free(T::KIND, handle.addr()).map_err(|fault| fault.error(T::KIND, argument))? {
         None => Ok(None),
         Some(object) => {
             let object = object.downcast();
@@ -528,7 +528,7 @@ mod tests {
                 self.0.fetch_add(1, Ordering::Relaxed);
             }
         }
-        const ROUNDS: usize = 2000;
+        const ROUNDS: usize = if cfg!(miri) { 20 } else { 2000 };
         let shared: Vec<usize> = (0..ROUNDS as u64)
             .map(|at| live.insert(Kind::Test, Arc::new(Counted(drops.clone(), at))).unwrap())
             .collect();

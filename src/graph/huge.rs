@@ -15,17 +15,18 @@ pub(super) fn reserve<T>(len: usize, what: &str) -> Result<Vec<T>> {
     Ok(vec)
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 fn advise<T>(vec: &mut Vec<T>) {
     const PAGE: usize = 4096;
-    let begin = vec.as_mut_ptr() as usize;
-    let (first, end) = (begin.next_multiple_of(PAGE), begin + vec.capacity() * size_of::<T>());
+    let begin = vec.as_mut_ptr().cast::<u8>();
+    let before = begin.addr().next_multiple_of(PAGE) - begin.addr();
+    let len = (vec.capacity() * size_of::<T>()).saturating_sub(before) / PAGE * PAGE;
     // SAFETY: the range lies inside the vector's allocation, and the advice changes nothing but
     // the size of the pages behind it. It may be refused, which does no harm.
     unsafe {
-        libc::madvise(first as *mut libc::c_void, (end - first) / PAGE * PAGE, libc::MADV_HUGEPAGE);
+        libc::madvise(begin.wrapping_add(before).cast(), len, libc::MADV_HUGEPAGE);
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(miri))))]
 fn advise<T>(_vec: &mut Vec<T>) {}
