@@ -6,7 +6,8 @@
 #       an archive of log-likelihoods) is measured too, with these options of koshi_bench_gpu.
 #   FOLDER/gpu_check.sh run FOLDER [RESULTS]
 #       where the GPU is; bash and the driver are needed, nothing is written into FOLDER. RESULTS gets
-#       table.txt, log.txt and the benchmark's files (a new folder in /tmp unless given).
+#       table.txt, log.txt and the benchmark's files (a new folder in /tmp unless given), each as soon as it is known, and
+#       running.txt, what the check under way has printed so far.
 #   examples/gpu_check.sh limits
 #       the seconds that each check may take
 #
@@ -21,7 +22,7 @@
 set -euo pipefail
 
 usage() {
-    sed -n '2,21s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,22s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
 
@@ -110,10 +111,11 @@ take() {
 
 # ---- where the GPU is ----
 
-table="" failed=0 passed=0 missed=0
+failed=0 passed=0 missed=0
 
+# Written at once: what is known stays known when the rest is cut off.
 row() {
-    table+=$(printf '%-34s %s' "$1" "$2")$'\n'
+    printf '%-34s %s\n' "$1" "$2" >> "$results/table.txt"
 }
 
 # missing NAME WHY: a check that cannot be made here.
@@ -138,10 +140,10 @@ check() {
     fi
     [ "$limit" -le $left ] || limit=$left
     echo "=== $name"
-    timeout -k 3 "$limit" "$@" > "$work/log" 2>&1 < /dev/null || status=$?
+    timeout -k 3 "$limit" "$@" > "$running" 2>&1 < /dev/null || status=$?
     {
         echo "=== $name: $*"
-        cat "$work/log"
+        cat "$running"
     } >> "$results/log.txt"
     case $status in
         0) ;;
@@ -149,10 +151,10 @@ check() {
         *) word="FAILED (status $status)" ;;
     esac
     # A filter that fits nothing is no success.
-    if [ "$word" = ok ] && [ "$tested" = 1 ] && ! grep -q '^test result: ok\. [1-9]' "$work/log"; then
+    if [ "$word" = ok ] && [ "$tested" = 1 ] && ! grep -q '^test result: ok\. [1-9]' "$running"; then
         word="FAILED (no test ran)"
     fi
-    tail -n "$([ "$word" = ok ] && echo 3 || echo 40)" "$work/log"
+    tail -n "$([ "$word" = ok ] && echo 3 || echo 40)" "$running"
     if [ "$word" = ok ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
     row "$name" "$(printf '%-28s %4d s' "$word" $((SECONDS - since)))"
 }
@@ -270,7 +272,7 @@ plan() {
 
 # What a check has printed, as a file of its own.
 keep() {
-    [ "$dry" = 1 ] || cp "$work/log" "$results/$1"
+    [ "$dry" = 1 ] || cp "$running" "$results/$1"
 }
 
 run() {
@@ -281,16 +283,17 @@ run() {
     results=${2:-$(mktemp -d)}
     mkdir -p "$results"
     results=$(cd "$results" && pwd)
+    running=$results/running.txt
     : > "$results/log.txt"
+    : > "$results/table.txt"
     cd "$work"
     export KOSHI_TEST_GPU=1 KOSHI_ROOT=$folder CUDA_CACHE_PATH=$work/cache RUST_BACKTRACE=1
     unset KOSHI_REQUIRE_SHARED KOSHI_REQUIRE_NVCC KOSHI_SHARED
-    nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2> /dev/null || echo "no nvidia-smi"
+    row "GPU" "$(timeout -k 3 20 nvidia-smi --query-gpu=name,driver_version,memory.total,compute_mode,mig.mode.current \
+        --format=csv,noheader 2> /dev/null | paste -sd '|' || true)"
     plan
-    {
-        printf '%s' "$table"
-        echo "$passed ok, $failed failed, $missed not run; $SECONDS s"
-    } > "$results/table.txt"
+    rm -f "$running"
+    echo "$passed ok, $failed failed, $missed not run; $SECONDS s" >> "$results/table.txt"
     echo
     cat "$results/table.txt"
     echo "log, tables and figures are in $results"

@@ -256,6 +256,26 @@ fn decoders_come_and_go_beside_pushes() {
     }
 }
 
+/// A decoder that goes while a copy out may still be under way, since one behind it failed: the software device ends the
+/// process where memory is freed that a queued copy writes to.
+#[test]
+fn memory_outlives_the_copies_to_it() {
+    let (_alone, soft) = soft::alone("lazy=1");
+    let work = work();
+    koshi::cuda::devices().unwrap();
+    for nth in 1..=4 {
+        let decoder = Rust::decoder(&work.graph, &config(BackendChoice::Cuda, 0)).unwrap();
+        let mut channels: Vec<Channel> = (0..2).map(|_| Rust::channel(&decoder).unwrap()).collect();
+        channels.iter_mut().for_each(|channel| Rust::begin(channel).unwrap());
+        soft.configure(&format!("fail=cuMemcpyDtoHAsync_v2:{nth}:999"));
+        let mut batch: Vec<_> = channels.iter_mut().zip([work.rows(0), work.rows(1)]).collect();
+        let outcome = Rust::batch(&decoder, &mut batch);
+        assert!(outcome.iter().any(Result::is_err), "two copies of reports, and two of output");
+        drop((channels, decoder));
+        soft.reset();
+    }
+}
+
 /// Rows at any multiple of 4 bytes, with any stride; streams of another device, and addresses of nothing.
 #[test]
 fn rows_of_the_device_that_are_badly_placed() {
@@ -323,12 +343,27 @@ fn rows_of_the_device_that_are_badly_placed() {
     Rust::begin(&mut channel).unwrap();
     push(&mut channel, good).unwrap();
     assert!(results::<Rust>(&mut channel) == held);
-    // What a kernel finds nothing at takes the context with it.
-    for _ in 0..2 {
-        let error = push(&mut channel, DeviceRows { at: 4096, ..good }).unwrap_err();
-        assert!(matches!(error.root(), koshi::Error::Device(_)) && error.chain().contains("700"), "{error}");
+    // A kernel that found nothing there would take the context with it: the driver is asked before. Nothing, no memory of
+    // the device, that of another device, more than there is.
+    let theirs = elsewhere.clone_htod(&work.rows[0]).unwrap();
+    elsewhere.synchronize().unwrap();
+    for rows in [
+        DeviceRows { at: 4096, ..good },
+        DeviceRows { at: work.rows[0].as_ptr() as u64, ..good },
+        DeviceRows { at: theirs.device_ptr(&elsewhere).0, ..good },
+        DeviceRows { frames: 1 << 33, ..good },
+        DeviceRows { at: good.at + (FRAMES * dim * 4) as u64, frames: 1, ..good },
+    ] {
+        let error = push(&mut channel, rows).unwrap_err();
+        assert!(
+            matches!(error.root(), koshi::Error::Argument(_)) && error.chain().contains("GPU 0 cannot reach"),
+            "{error}"
+        );
         assert!(results::<Rust>(&mut channel) == held);
     }
+    Rust::begin(&mut channel).unwrap();
+    push(&mut channel, good).unwrap();
+    assert!(results::<Rust>(&mut channel) == held);
     assert!(on_cpu(&work.graph, work.rows(1)) == work.expected[1]);
     soft.reset();
 }

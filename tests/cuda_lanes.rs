@@ -470,9 +470,9 @@ fn calls_of_the_driver_that_fail() {
     let expected = solo(&graph, &config(BackendChoice::Cpu, 1, search()), rows);
     let on_gpu = config(BackendChoice::Cuda, 1, search());
     let empty = soft.memory_used(0);
-    // Without the image, of whose failures the source makes good.
+    // Without what was built in, of whose failures the source makes good.
     soft.configure("refuse_binary=1");
-    let loads = if IMAGE.is_empty() { 1 } else { 2 };
+    let loads = if IMAGE.is_empty() { 1 } else { 3 };
     // Making a decoder: each call fails in turn, with its name and code in the message.
     let calls = [
         ("cuDevicePrimaryCtxRetain", 101, Status::KOSHI_E_NO_DEVICE),
@@ -540,14 +540,16 @@ fn calls_of_the_driver_that_fail() {
     soft.reset();
 }
 
-/// What is refused of the image the source makes good, and the image where there is no compiler.
+/// Where the image is refused, or the driver is older than the compiler, what that was made of or the source makes good.
 #[test]
 fn an_image_that_is_refused() {
     let (_alone, soft) = soft::alone("");
     let (graph, rows, dim) = busy(3);
     let rows = Matrix::dense(&rows, dim);
     let expected = solo(&graph, &config(BackendChoice::Cpu, 1, search()), rows);
-    for settings in ["refuse_binary=0", "refuse_binary=1", "refuse_binary=0,fail=cuModuleGetFunction:2:500"] {
+    for settings in
+        ["driver=13000", "driver=12040", "refuse_binary=1", "refuse_binary=0,fail=cuModuleGetFunction:2:500"]
+    {
         if IMAGE.is_empty() && settings.contains("fail") {
             continue; // nothing to fall back on
         }
@@ -566,7 +568,7 @@ fn no_compiler() {
     let (graph, rows, dim) = busy(2);
     let fault = Rust::decoder(&graph, &config(BackendChoice::Cuda, 1, search())).unwrap_err();
     assert_eq!(fault.status, Status::KOSHI_E_DEVICE);
-    assert!(fault.message.contains("no kernels. Image: "), "{}", fault.message);
+    assert!(fault.message.contains("no kernels; not from machine code: "), "{}", fault.message);
     assert!(fault.message.contains("nvrtcCompileProgram answered 6"), "{}", fault.message);
     soft.reset();
     solo(&graph, &config(BackendChoice::Cuda, 1, search()), Matrix::dense(&rows, dim));

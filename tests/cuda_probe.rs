@@ -8,19 +8,23 @@ use std::process::Command;
 
 use common::c::{Language, Program, text};
 
-/// What `c-tests/driver/probe.c` prints with the stand-in built with these defines.
-fn probe(program: &Program, defines: &[&str]) -> Vec<String> {
-    let folder = tempfile::tempdir().unwrap();
-    let library = folder.path().join("libcuda.so");
+/// Builds the stand-in for a driver with these defines.
+fn build(library: &Path, defines: &[&str]) {
     let output = Command::new("cc")
         .args(["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-shared", "-fPIC"])
         .args(defines)
         .arg(common::root().join("c-tests/driver/fake.c"))
         .arg("-o")
-        .arg(&library)
+        .arg(library)
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", text(&output));
+}
+
+/// What `c-tests/driver/probe.c` prints with such a stand-in.
+fn probe(program: &Program, defines: &[&str]) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    build(&folder.path().join("libcuda.so.1"), defines);
     run(program, folder.path())
 }
 
@@ -52,6 +56,16 @@ fn each_kind_of_driver_gets_its_answer_and_no_panic() {
     ] {
         assert_eq!(probe(&program, &[define]), [reason.to_string(), format!("KOSHI_E_NO_DEVICE: {reason}")]);
     }
+}
+
+/// A toolkit has a library of the plain name to link with, which finds no device (CUDA_ERROR_STUB_LIBRARY).
+#[test]
+fn the_driver_goes_before_a_stub_of_it() {
+    let program = Program::compile(&common::root().join("c-tests/driver/probe.c"), Language::C99);
+    let folder = tempfile::tempdir().unwrap();
+    build(&folder.path().join("libcuda.so.1"), &[]);
+    build(&folder.path().join("libcuda.so"), &["-DINIT=34"]);
+    assert_eq!(run(&program, folder.path())[0], "Fake 40, 9.1, 7, 40 GiB, 12080");
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod common;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Arc, OnceLock};
@@ -131,9 +132,13 @@ fn number_of(text: &str) -> f64 {
 /// Holds the benchmark's table and its file to each other and to sense.
 fn assert_figures(table: &Path, csv: &Path) {
     let table = fs::read_to_string(table).unwrap();
-    assert!(table.starts_with("GPU 0: Software device 0 (7.5, 4 multiprocessors, 4 GiB)\n"), "{table}");
+    assert!(
+        table.starts_with("GPU 0: Software device 0 (7.5, 4 multiprocessors, 4 GiB; driver for CUDA 13.0)\n"),
+        "{table}"
+    );
     assert_eq!(table.matches("2 of 2 utterances, 12 frames").count(), 2, "{table}");
     assert_eq!(table.matches("a lane takes ").count(), 2, "{table}");
+    assert!(table.contains("GPU 0: the kernels are loaded from machine code\n"), "{table}");
     let rows = |measure: &str| -> Vec<Vec<String>> {
         let csv = fs::read_to_string(csv).unwrap();
         let names: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
@@ -235,6 +240,31 @@ fn what_does_not_end_and_what_tests_nothing_has_failed() {
         assert_eq!(said(&table, "tests with kernels from source"), "not run: no libnvrtc");
     }
     assert!(since.elapsed().as_secs() < 300);
+}
+
+/// What is known when all of it is cut off, without a word, stands in the results.
+#[test]
+fn results_outlive_the_run() {
+    let folder =
+        stubs(&[("image/good", PASSED), ("image/slow", "echo half; while [ -e \"$MARK\" ]; do sleep 0.1; done")]);
+    let results = tempfile::tempdir().unwrap();
+    let mut command = Command::new("bash");
+    command.arg(script()).arg("run").arg(folder.path()).arg(results.path());
+    // What runs goes when the folder does: the script's own group does not reach it.
+    command.process_group(0).env("MARK", results.path());
+    command.env("KOSHI_CHECK_TESTS", "good 60 0\nslow 500 0").env("KOSHI_CHECK_KINDS", "image");
+    let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+    let read = |name: &str| fs::read_to_string(results.path().join(name)).unwrap_or_default();
+    while !read("running.txt").contains("half") {
+        assert!(child.try_wait().unwrap().is_none(), "{}", read("log.txt"));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    // SAFETY: the group of the child, which leads it.
+    assert_eq!(unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) }, 0);
+    child.wait().unwrap();
+    let table: Vec<String> = read("table.txt").lines().map(str::to_string).collect();
+    assert!(said(&table, "image good").starts_with("ok ") && table[0].starts_with("GPU "), "{table:#?}");
+    assert!(read("log.txt").contains("test result: ok. 3 passed"), "{}", read("log.txt"));
 }
 
 #[test]

@@ -5,16 +5,20 @@
 //! then. `kernels/get_nvcc.sh` brings both compilers. `KOSHI_BLESS=1` writes `kernels/resources.md` anew.
 
 mod common;
+#[path = "../src/cuda/ptx.rs"]
+mod ptx;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::fmt::Write;
+use std::process::Command;
 use std::ptr;
 
 use common::soft::kernels;
 
 const TEXT: &str = include_str!(concat!(env!("OUT_DIR"), "/kernels.cu"));
 const IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kernels.fatbin"));
+const PTX: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kernels.ptx"));
 const SAID: &str = include_str!(concat!(env!("OUT_DIR"), "/kernels.ptxas"));
 
 fn required() -> bool {
@@ -147,6 +151,35 @@ fn all_gpus_are_built_for_without_spills() {
     assert_eq!(stands, fresh, "KOSHI_BLESS=1 and NVCC=$(kernels/get_nvcc.sh) write kernels/resources.md anew");
 }
 
+/// The PTX that is built in, as an older driver is given it: the assembler takes it under the version that is named.
+#[test]
+fn older_drivers_are_given_what_they_know() {
+    let Some(nvcc) = kernels::nvcc().filter(|_| !PTX.is_empty()) else {
+        assert!(!required(), "KOSHI_REQUIRE_NVCC is 1, and no PTX was built in");
+        eprintln!("not run: no nvcc was found");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("older.ptx");
+    let assemble = |ptx: &[u8]| {
+        std::fs::write(&file, ptx).unwrap();
+        let mut assembler = Command::new(nvcc.with_file_name("ptxas"));
+        assembler.args(["-O0", "-arch=sm_75", "-o", "/dev/null"]).arg(&file).output().unwrap()
+    };
+    let older = ptx::for_older_drivers(PTX);
+    assert!(older.to_str().unwrap().contains("\n.version 7.0\n") && older.as_bytes().len() > PTX.len() / 2);
+    let output = assemble(older.as_bytes());
+    assert!(output.status.success(), "{}", common::c::text(&output));
+    // And that tells: what the compiler wrote is not of that version.
+    let text = String::from_utf8_lossy(PTX);
+    let renamed: String = text
+        .split_inclusive('\n')
+        .map(|line| if line.starts_with(".version ") { ".version 7.0\n" } else { line })
+        .collect();
+    let output = assemble(renamed.trim_end_matches('\0').as_bytes());
+    assert!(!output.status.success(), "{}", common::c::text(&output));
+}
+
 /// The run-time compiler beside nvcc, where get_nvcc.sh puts it. It looks for its built-in headers by name, so
 /// these are loaded first.
 fn run_time_compiler() -> Option<*mut c_void> {
@@ -200,7 +233,8 @@ fn the_run_time_compiler_takes_the_text() {
             String::from_utf8_lossy(&out).into_owned()
         };
         let source = CString::new(TEXT).unwrap();
-        for capability in [75, 90] {
+        // That for which the host compiles.
+        for capability in [75] {
             let mut program = ptr::null_mut();
             let made = create(&raw mut program, source.as_ptr(), ptr::null(), 0, ptr::null(), ptr::null());
             assert_eq!(made, 0);

@@ -9,6 +9,8 @@ use std::process::Command;
 use common::c::{Language, Program, text};
 use common::soft;
 
+static IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kernels.fatbin"));
+
 /// What `c-tests/driver/probe.c` prints with this driver and these settings.
 fn probe(program: &Program, driver: &Path, settings: &str) -> Vec<String> {
     let output =
@@ -78,14 +80,23 @@ fn what_fails_is_told_and_the_cpu_goes_on() {
     let lacks = "decoder: KOSHI_E_NO_DEVICE: the CUDA driver library lacks cuLaunchKernel";
     assert_eq!(failures(&program, &soft::build(Some("cuLaunchKernel")), "", "1"), [lacks]);
 
+    // The driver is older than the image, and so than our compiler at run time: what the image was made of is taken.
+    let alone = folder_with(&[("libcuda.so.1", "libcuda.so")]);
+    if !IMAGE.is_empty() {
+        assert_eq!(failures(&program, alone.path(), "driver=12040", "1"), [SAME]);
+    }
+    assert_eq!(failures(&program, &whole, "driver=12040", "1"), [SAME]);
+
     // The image is refused: the source is compiled, by a compiler of either name, or there is none.
     assert_eq!(failures(&program, &whole, "refuse_binary=1", "1"), [SAME]);
     let versioned = folder_with(&[("libcuda.so", "libcuda.so"), ("libnvrtc.so.13", "libnvrtc.so")]);
     assert_eq!(failures(&program, versioned.path(), "refuse_binary=1", "1"), [SAME]);
-    let alone = folder_with(&[("libcuda.so.1", "libcuda.so")]);
     let [line] = &failures(&program, alone.path(), "refuse_binary=1", "1")[..] else { panic!() };
-    assert!(line.starts_with("decoder: KOSHI_E_DEVICE: GPU 0: no kernels. Image: "), "{line}");
-    assert!(line.ends_with("Source: libnvrtc could not be loaded") || Path::new("/usr/local/cuda").exists(), "{line}");
+    assert!(line.starts_with("decoder: KOSHI_E_DEVICE: GPU 0: no kernels; not from machine code: "), "{line}");
+    assert!(
+        line.ends_with("not from source: libnvrtc could not be loaded") || Path::new("/usr/local/cuda").exists(),
+        "{line}"
+    );
 
     // Memory of the device, and of the host for it.
     let [line] = &failures(&program, &whole, "memory=1048576", "60000")[..] else { panic!() };

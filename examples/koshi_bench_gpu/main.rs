@@ -24,7 +24,27 @@ use koshi::table::{Matrix, MatrixHolder, SequentialReader, Transitions};
 use options::{Clock, Options};
 use report::Report;
 
+/// Prints where the kernels come from: machine code, or what the driver makes of something else.
+struct Kernels;
+
+impl log::Log for Kernels {
+    fn enabled(&self, metadata: &log::Metadata) -> bool {
+        metadata.target() == "koshi::cuda::module"
+    }
+
+    fn log(&self, record: &log::Record) {
+        if self.enabled(record.metadata()) {
+            println!("{}", record.args());
+        }
+    }
+
+    fn flush(&self) {}
+}
+
 fn main() -> ExitCode {
+    if log::set_logger(&Kernels).is_ok() {
+        log::set_max_level(log::LevelFilter::Info);
+    }
     match Options::read(std::env::args().skip(1)).and_then(|options| run(&options)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
@@ -51,7 +71,11 @@ fn run(options: &Options) -> Result<(), String> {
     for (at, device) in devices.iter().enumerate() {
         let (major, minor) = device.compute_capability;
         let gib = device.total_memory >> 30;
-        println!("GPU {at}: {} ({major}.{minor}, {} multiprocessors, {gib} GiB)", device.name, device.multiprocessors);
+        let cuda::DeviceInfo { name, multiprocessors, driver_version: driver, .. } = device;
+        let driver = format!("{}.{}", driver / 1000, driver % 1000 / 10);
+        println!(
+            "GPU {at}: {name} ({major}.{minor}, {multiprocessors} multiprocessors, {gib} GiB; driver for CUDA {driver})"
+        );
     }
     let speech = read(options)?;
     let mut report = Report::new(options)?;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the software CUDA device. Run as: kernels/soft/build.sh FOLDER [SYMBOL]
 #
-# FOLDER gets libcuda.so and libnvrtc.so; with SYMBOL, FOLDER/without-SYMBOL/libcuda.so lacks that one.
+# FOLDER gets libcuda.so, libcuda.so.1 and libnvrtc.so; with SYMBOL, those of FOLDER/without-SYMBOL lack that one.
 # What is newer than its sources is left as it is.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -26,16 +26,19 @@ if [ ! -e "$folder/objects/done" ] || [ -n "$(find "$here" -newer "$folder/objec
     mkdir "$folder/objects"
     mv "$work"/* "$folder/objects"
 fi
-if [ ! -e "$out/libcuda.so" ] || [ "$folder/objects/done" -nt "$out/libcuda.so" ]; then
+if [ ! -e "$out/libcuda.so.1" ] || [ "$folder/objects/done" -nt "$out/libcuda.so.1" ]; then
     mkdir -p "$out"
     printf '{ local: %s; };\n' "${lacks:-none_is_left_out}" > "$work/symbols"
     (
         cd "$folder/objects"
         "${CXX:-g++}" -shared -Wl,-soname,libcuda.so "-Wl,--version-script=$work/symbols" "${library[@]/%/.o}" \
             -o "$work/libcuda.so" -ldl
+        # Who asks for the driver by this name gets all of the other: so both names find one device.
+        "${CXX:-g++}" -shared -Wl,-soname,libcuda.so.1 '-Wl,-rpath,$ORIGIN' -Wl,--no-as-needed "$work/libcuda.so" \
+            -o "$work/libcuda.so.1"
         if [ -z "$lacks" ]; then
             "${CXX:-g++}" -shared -Wl,-soname,libnvrtc.so nvrtc.o -o "$work/libnvrtc.so" -L "$work" -lcuda
         fi
     )
-    mv "$work"/*.so "$out"
+    mv "$work"/*.so* "$out"
 fi

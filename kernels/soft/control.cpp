@@ -67,6 +67,8 @@ bool set(const std::string &key, const std::string &value) {
         settings.memory = n;
     } else if (key == "capability") {
         settings.capability = int(n);
+    } else if (key == "driver") {
+        settings.driver = int(n);
     } else if (key == "shared") {
         settings.shared = n;
     } else if (key == "refuse_binary") {

@@ -31,6 +31,7 @@ const std::map<int, std::pair<const char *, const char *>> texts = {
     {201, {"CUDA_ERROR_INVALID_CONTEXT", "invalid device context"}},
     {209, {"CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device"}},
     {218, {"CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"}},
+    {222, {"CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "the provided PTX was compiled with an unsupported toolchain."}},
     {400, {"CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"}},
     {500, {"CUDA_ERROR_NOT_FOUND", "named symbol not found"}},
     {600, {"CUDA_ERROR_NOT_READY", "device not ready"}},
@@ -168,7 +169,7 @@ int cuInit(unsigned flags) {
 int cuDriverGetVersion(int *version) {
     CALL(cuDriverGetVersion);
     NEEDED(version);
-    *version = 13000;
+    *version = settings.driver;
     return SUCCESS;
 }
 

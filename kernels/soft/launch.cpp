@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -75,7 +76,7 @@ int load(const void *image, Module *&made) {
     const bool fatbin = memcmp(bytes, "\x50\xed\x55\xba", 4) == 0, elf = memcmp(bytes, "\177ELF", 4) == 0;
     std::string object;
     if (fatbin || elf) {
-        if (settings.refuse_binary) return NO_BINARY_FOR_GPU;
+        if (settings.refuse_binary || settings.driver < 13000) return NO_BINARY_FOR_GPU;
         if (settings.source.empty()) {
             report = "a binary image, and no `source` is set that says what is in it";
             return INVALID_IMAGE;
@@ -83,10 +84,21 @@ int load(const void *image, Module *&made) {
         object = compile_file(settings.source);
     } else {
         const char *text = static_cast<const char *>(image);
-        const char *mark = strstr(text, ptx_mark);
-        if (!mark) return memchr(bytes, 0, 4) ? INVALID_IMAGE : INVALID_PTX;
-        mark += strlen(ptx_mark);
-        object.assign(mark, strcspn(mark, "\n"));
+        const char *version = strstr(text, "\n.version ");
+        int major = 0, minor = 0;
+        if (!version || sscanf(version, "\n.version %d.%d", &major, &minor) != 2)
+            return memchr(bytes, 0, 4) ? INVALID_IMAGE : INVALID_PTX;
+        // The language of CUDA 12 is PTX 8, that of 13 is 9.
+        if (major > settings.driver / 1000 - 4) return UNSUPPORTED_PTX_VERSION;
+        if (10 * major + minor < 83 && strstr(text, ".pragma \"used_bytes_mask")) return INVALID_PTX;
+        if (const char *mark = strstr(text, ptx_mark)) {
+            mark += strlen(ptx_mark);
+            object.assign(mark, strcspn(mark, "\n"));
+        } else {
+            // That of a compiler that is not ours stands for the source, too.
+            if (settings.refuse_binary || settings.source.empty()) return INVALID_PTX;
+            object = compile_file(settings.source);
+        }
     }
     if (object.empty()) return INVALID_IMAGE;
     void *library = dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -3,6 +3,7 @@
 #include "driver.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -60,6 +61,12 @@ int allocate(int device, size_t bytes, void **cell) {
 int give_back(int device, void *cell) {
     const auto found = allocations.find(static_cast<unsigned char *>(cell));
     if (found == allocations.end() || found->second.device != device) return invalid_value;
+    // No call that frees promises to wait. A driver would say nothing, and the copy would go to whoever is next.
+    if (is_queued(cell, found->second.bytes)) {
+        fprintf(stderr, "software device: %s memory is freed while a copy of it is queued\n",
+                device == pinned_host ? "page-locked" : "device");
+        abort();
+    }
     unsigned char *block = found->second.block;
     poison(block, found->second.bytes + 2 * guard_bytes());
     allocations.erase(found);
@@ -151,7 +158,7 @@ int copy(Stream &stream, void *to, const void *from, size_t bytes, bool to_devic
         }
         memmove(to, source, bytes);
         if (from_device && !to_device) flip(to, bytes);
-    });
+    }, taken ? Range{} : Range{from, bytes}, Range{to, bytes});
     if (waits) drain(stream);
     return stream.context->sticky;
 }
@@ -201,7 +208,6 @@ int cuMemAllocAsync(Pointer *pointer, size_t bytes, void *handle) {
 
 int cuMemFree_v2(Pointer pointer) {
     CONTEXT_CALL(cuMemFree_v2);
-    drain(*here);
     return memory::release(here->device, at(pointer));
 }
 
@@ -232,7 +238,6 @@ int cuMemHostAlloc(void **pointer, size_t bytes, unsigned) {
 
 int cuMemFreeHost(void *pointer) {
     CONTEXT_CALL(cuMemFreeHost);
-    drain(*here);
     return memory::release_pinned(pointer);
 }
 
@@ -250,6 +255,8 @@ int cuPointerGetAttribute(void *data, int which, Pointer pointer) {
             *static_cast<unsigned *>(data) = device ? 2 : 1;
             break;
         case 3:
+            // Memory of another device is out of reach unless both were told of each other.
+            if (device && current && memory::device_of(at(pointer)) != current->device) return INVALID_VALUE;
             *static_cast<Pointer *>(data) = pointer;
             break;
         case 4:

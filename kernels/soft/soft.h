@@ -39,6 +39,7 @@ struct Settings {
     int devices = 1;
     size_t memory = size_t(4) << 30;
     int capability = 75;
+    int driver = 13000;
     size_t shared = 65536;        // most dynamic shared memory that a kernel may opt in to
     std::string build = "plain";  // how kernels are compiled: plain, asan, race, steps, traffic
     std::string source;           // the text of binary images, which cannot be looked into
@@ -174,15 +175,23 @@ struct Context {
     std::vector<Stream *> streams;
 };
 
+// Memory that an operation reads or writes.
+struct Range {
+    const void *first = nullptr;
+    size_t bytes = 0;
+};
+
 struct Operation {
     uint64_t number;
     std::function<void()> run;
+    Range from, to;
 };
 
 struct Stream {
     Context *context;
     bool blocking;  // as the null stream's partner
     std::deque<Operation> queue;
+    bool destroyed = false;  // what is queued runs, and nobody else can name it
 };
 
 // Runs what stands in the stream up to an operation, and what that has to wait for.
@@ -190,7 +199,9 @@ void drain(Stream &stream, uint64_t upto = UINT64_MAX);
 void drain(Context &context);
 void drain_all();
 // Puts an operation behind the others; it runs now unless the device is lazy. Gives its number.
-uint64_t enqueue(Stream &stream, std::function<void()> run);
+uint64_t enqueue(Stream &stream, std::function<void()> run, Range from = {}, Range to = {});
+// Whether something that is queued reads or writes these bytes.
+bool is_queued(const void *first, size_t bytes);
 Context &context_of(int device);
 // The stream of a handle, which may be the null stream; null for a handle that is none.
 Stream *stream_of(Context &context, void *handle);

@@ -35,7 +35,7 @@ Stream *stream_of(Context &context, void *handle) {
     // 1 and 2: the legacy and the per-thread default stream.
     if (reinterpret_cast<uintptr_t>(handle) <= 2) return context.null_stream;
     const auto found = std::find(context.streams.begin(), context.streams.end(), handle);
-    return found == context.streams.end() ? nullptr : *found;
+    return found == context.streams.end() || (*found)->destroyed ? nullptr : *found;
 }
 
 void drain(Stream &stream, uint64_t upto) {
@@ -63,9 +63,26 @@ void drain_all() {
     for (Context *context : contexts()) drain(*context);
 }
 
-uint64_t enqueue(Stream &stream, std::function<void()> run) {
+bool is_queued(const void *first, size_t bytes) {
+    const auto begin = reinterpret_cast<uintptr_t>(first);
+    const auto meets = [=](const Range &range) {
+        const auto at = reinterpret_cast<uintptr_t>(range.first);
+        return at < begin + bytes && begin < at + range.bytes;
+    };
+    const auto queued = [=](const Stream *stream) {
+        const auto &queue = stream->queue;
+        return std::any_of(queue.begin(), queue.end(), [=](const auto &it) { return meets(it.from) || meets(it.to); });
+    };
+    for (Context *context : contexts()) {
+        if (queued(context->null_stream)) return true;
+        if (std::any_of(context->streams.begin(), context->streams.end(), queued)) return true;
+    }
+    return false;
+}
+
+uint64_t enqueue(Stream &stream, std::function<void()> run, Range from, Range to) {
     const uint64_t number = ++last_number;
-    stream.queue.push_back({number, std::move(run)});
+    stream.queue.push_back({number, std::move(run), from, to});
     if (!settings.lazy) drain(stream);
     return number;
 }
@@ -111,11 +128,15 @@ int cuStreamCreateWithPriority(void **stream, unsigned flags, int) {
     return SUCCESS;
 }
 
-// What still stands in the stream runs.
+// What still stands in the stream runs at some time, and is not waited for.
 int cuStreamDestroy_v2(void *handle) {
     STREAM_CALL(cuStreamDestroy_v2, handle);
     if (stream == here->null_stream) return INVALID_HANDLE;
-    drain(*stream);
+    if (!stream->queue.empty()) {
+        stream->destroyed = true;
+        stats.objects--;
+        return SUCCESS;
+    }
     here->streams.erase(std::find(here->streams.begin(), here->streams.end(), stream));
     for (auto &[raw, event] : events) {
         if (event->stream == stream) event->stream = nullptr;
@@ -125,10 +146,14 @@ int cuStreamDestroy_v2(void *handle) {
     return SUCCESS;
 }
 
+// One that is made to fail has waited: what a driver answers then is how the work failed.
 int cuStreamSynchronize(void *handle) {
-    STREAM_CALL(cuStreamSynchronize, handle);
-    drain(*stream);
-    return here->sticky;
+    const std::lock_guard<std::mutex> hold(lock);
+    const int code = injected("cuStreamSynchronize");
+    Stream *const stream = current ? stream_of(*current, handle) : nullptr;
+    if (stream) drain(*stream);
+    if (code) return code;
+    return !stream ? INVALID_HANDLE : current->sticky;
 }
 
 // On a lazy device each question lets one operation run, so that who polls gets there.

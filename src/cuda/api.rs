@@ -1,9 +1,10 @@
-//! The driver calls that Koshi makes, as a table of functions with plain integers: cudarc's own
-//! wrappers panic on a missing symbol, and a driver newer than its enums may answer other codes.
+//! The driver's library, and the calls of it that Koshi makes, as a table of functions with plain integers: a driver
+//! newer than any list of them may answer other codes.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::mem::ManuallyDrop;
 
-use cudarc::driver::sys;
+use libloading::Library;
 
 /// `CUdeviceptr`.
 pub(super) type DevicePointer = u64;
@@ -11,16 +12,20 @@ pub(super) type DevicePointer = u64;
 pub(super) type Handle = *mut c_void;
 
 pub(super) const CUDA_SUCCESS: c_int = 0;
+/// `CUDA_ERROR_INVALID_VALUE`.
+pub(super) const INVALID_VALUE: c_int = 1;
 /// `CUDA_ERROR_OUT_OF_MEMORY`.
 pub(super) const OUT_OF_MEMORY: c_int = 2;
 
-/// A function of the driver library, which is never unloaded.
-///
+/// What the library is called. The name with a version first: it is the driver's own, and what everybody else in the
+/// process has loaded, where the plain one may be a toolkit's stub for linkers, which has no devices.
+const NAMES: &[&str] = if cfg!(windows) { &["nvcuda.dll"] } else { &["libcuda.so.1", "libcuda.so"] };
+
 /// # Safety
-/// `F` is the type of the C function `name`.
-unsafe fn symbol<F: Copy>(name: &CStr) -> Result<F, String> {
-    // SAFETY: the library is present, so this does not panic; the type is the caller's promise.
-    let found = unsafe { sys::culib().get::<F>(name.to_bytes_with_nul()) };
+/// `F` is the type of the C function `name`, and the library stays loaded.
+unsafe fn symbol<F: Copy>(library: &Library, name: &CStr) -> Result<F, String> {
+    // SAFETY: the caller's promise.
+    let found = unsafe { library.get::<F>(name.to_bytes_with_nul()) };
     found.map(|function| *function).map_err(|_| format!("the CUDA driver library lacks {}", name.to_string_lossy()))
 }
 
@@ -33,10 +38,15 @@ macro_rules! api {
         }
 
         impl Api {
-            /// Looks every function up; the library must be present.
+            /// Loads the library, and looks every function up.
             pub(super) fn load() -> Result<Api, String> {
+                // SAFETY: loads the driver's library, whose initialisers are the vendor's; nothing is called.
+                let library = NAMES.iter().find_map(|name| unsafe { Library::new(*name) }.ok());
+                let missing = "the CUDA driver library (libcuda) could not be loaded; is an NVIDIA driver installed?";
+                // Never unloaded: its functions are called at any time.
+                let library = ManuallyDrop::new(library.ok_or(missing)?);
                 // SAFETY: types as declared in cuda.h, with enums as the ints that they are.
-                unsafe { Ok(Api { $($field: symbol($name)?,)* }) }
+                unsafe { Ok(Api { $($field: symbol(&library, $name)?,)* }) }
             }
         }
     };
@@ -58,6 +68,7 @@ api! {
     memory_info = c"cuMemGetInfo_v2" (*mut usize, *mut usize);
     memory_alloc = c"cuMemAlloc_v2" (*mut DevicePointer, usize);
     memory_free = c"cuMemFree_v2" (DevicePointer);
+    pointer_attribute = c"cuPointerGetAttribute" (*mut c_void, c_int, DevicePointer);
     host_alloc = c"cuMemHostAlloc" (*mut *mut c_void, usize, c_uint);
     host_free = c"cuMemFreeHost" (*mut c_void);
     copy_in = c"cuMemcpyHtoDAsync_v2" (DevicePointer, *const c_void, usize, Handle);

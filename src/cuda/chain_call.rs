@@ -155,6 +155,9 @@ impl ChainGraph {
         let rows = batch.num_sequences * batch.frames;
         small(rows, "rows")?;
         let entered = self.context.enter()?;
+        if let ChainMatrix::Device(at, stride) = batch.output {
+            self.context.check_rows(at, rows, self.num_pdfs, stride)?;
+        }
         let mut room = self.room()?;
         let mut places = Places::default();
         let offsets = self.arrays(&batch, &mut places);
@@ -340,6 +343,11 @@ impl ChainCall<'_> {
     ) -> Result<()> {
         let (output, stride) = self.output;
         let cols = self.graph.num_pdfs;
+        for target in [&deriv, &xent_deriv] {
+            if let Some(ChainMatrixMut::Device(at, stride)) = *target {
+                self.graph.context.check_rows(at, self.rows, cols, stride)?;
+            }
+        }
         let mut staged = self.at.staged.into_iter();
         let mut place = |target: &Option<ChainMatrixMut>| match target {
             None => (0, cols),
@@ -407,6 +415,7 @@ impl ChainCall<'_> {
     /// # Safety
     /// The matrix has a place for each number of the output.
     pub unsafe fn add(&mut self, weight: f32, lengths: &[u32], deriv: (u64, usize)) -> Result<()> {
+        self.graph.context.check_rows(deriv.0, self.rows, self.graph.num_pdfs, deriv.1)?;
         let parameters = AddParameters {
             occupancies: self.at.emissions,
             lengths: self.at.lengths,

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
 
-use super::api::{Api, CUDA_SUCCESS, DevicePointer, Handle};
+use super::api::{Api, CUDA_SUCCESS, DevicePointer, Handle, INVALID_VALUE};
 use super::probe;
 use crate::error::{Error, Result};
 
@@ -53,6 +53,43 @@ impl Context {
             self.check(unsafe { (self.api.context_set)(self.handle) }, "cuCtxSetCurrent")?;
         }
         Ok(Entered { context: self, before })
+    }
+
+    /// Refuses a caller's rows, the first number at `at`, where the driver knows that kernels cannot reach their first or their
+    /// last one: a kernel that finds nothing there takes the context with it, and with that all that the process has on the
+    /// device. The context is current.
+    pub fn check_rows(&self, at: DevicePointer, rows: usize, cols: usize, stride: usize) -> Result<()> {
+        if rows == 0 || cols == 0 {
+            return Ok(());
+        }
+        let last = (rows as u64 - 1).saturating_mul(stride as u64).saturating_add(cols as u64 - 1).saturating_mul(4);
+        for place in [at, at.saturating_add(last).saturating_add(3)] {
+            self.check_place(place)?;
+        }
+        Ok(())
+    }
+
+    fn check_place(&self, place: DevicePointer) -> Result<()> {
+        /// `CU_POINTER_ATTRIBUTE_DEVICE_POINTER`: the address at which kernels of the current context reach the memory.
+        const REACHED_AT: c_int = 3;
+        /// `CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS`: kernels reach all memory of the process.
+        const REACHES_ALL: c_int = 88;
+        let mut found: DevicePointer = 0;
+        // SAFETY: writes an address; any number may be asked about.
+        let code = unsafe { (self.api.pointer_attribute)((&raw mut found).cast::<c_void>(), REACHED_AT, place) };
+        if code != INVALID_VALUE {
+            self.check(code, "cuPointerGetAttribute")?;
+        }
+        if code == CUDA_SUCCESS && found == place {
+            return Ok(());
+        }
+        let mut all: c_int = 0;
+        // SAFETY: writes a number.
+        let code = unsafe { (self.api.device_attribute)(&raw mut all, REACHES_ALL, self.device as c_int) };
+        match code == CUDA_SUCCESS && all != 0 {
+            true => Ok(()),
+            false => Err(Error::Argument(format!("GPU {} cannot reach {place:#x}, where rows are to be", self.device))),
+        }
     }
 
     /// Bytes of device memory that are free now.

@@ -274,6 +274,7 @@ impl CudaLanes {
     ) -> Result<()> {
         let _env = FloatEnv::enter();
         let _entered = self.device().context.enter()?;
+        self.device().context.check_rows(rows.at, rows.frames, rows.dim, rows.stride)?;
         let mut staging = self.device().staging(1);
         let mut workspace = self.device().workspace.lock();
         if rows.frames > 0 {

@@ -1,4 +1,4 @@
-//! The GPU: lanes of the search, and the chain objective's recursion. Only this room names `cudarc`, and that only to load the driver's library.
+//! The GPU: lanes of the search, and the chain objective's recursion.
 //!
 //! A `context` is a device; a `module` the kernels on it, a `graph` the blocks that they search. The
 //! `workspace` of a decoder holds the `memory` of its lanes by the plan of `layout`, and runs a
@@ -23,6 +23,7 @@ mod module;
 mod nvrtc;
 mod phrases;
 mod probe;
+mod ptx;
 mod staging;
 mod workspace;
 

@@ -1,6 +1,9 @@
-//! The kernels on a device: the image that was built in, or the source text compiled for it.
+//! The kernels on a device: the machine code that was built in; or else, where the driver is older than the compiler or the
+//! device newer, what that was made of, which the driver compiles; or else the source text, compiled at run time.
+//!
+//! Machine code of CUDA 13's compilers has another form than that of CUDA 12's, whose drivers so cannot load it.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, CString, c_void};
 use std::ptr;
 use std::sync::{Arc, Weak};
 
@@ -10,12 +13,17 @@ use super::api::{CUDA_SUCCESS, Handle};
 use super::context::Context;
 use super::nvrtc;
 use super::probe;
+use super::ptx;
 use crate::error::{Error, Result};
 
 /// The kernels' text, one file.
 const SOURCE: &str = concat!(include_str!(concat!(env!("OUT_DIR"), "/kernels.cu")), "\0");
 /// The compiled image for the architectures that are known; empty where no compiler was at hand.
 static IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kernels.fatbin"));
+/// What the image was made of; empty likewise.
+static PTX: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kernels.ptx"));
+/// The compute capability that it is for, and with it all newer ones.
+const OLDEST: (u32, u32) = (7, 5);
 
 /// The entry points, by name.
 pub(super) const NAMES: [&CStr; 9] = [
@@ -60,28 +68,29 @@ impl Module {
     }
 
     fn load(context: &Arc<Context>) -> Result<Module> {
-        let refused = if IMAGE.is_empty() {
-            "none was built in".to_string()
-        } else {
-            match Module::from_image(context, IMAGE) {
-                Ok(module) => return Ok(module),
-                Err(error) => error.to_string(),
+        let mut refused = String::new();
+        let ways: [(&str, &dyn Fn() -> Result<Module>); 3] = [
+            ("machine code", &|| match IMAGE {
+                [] => Err(Error::Device("none was built in".into())),
+                image => Module::from_image(context, image),
+            }),
+            ("PTX", &|| match PTX {
+                [] => Err(Error::Device("none was built in".into())),
+                ptx => Module::from_image(context, ptx::for_older_drivers(ptx).to_bytes_with_nul()),
+            }),
+            ("source", &|| Module::from_image(context, compiled(context)?.to_bytes_with_nul())),
+        ];
+        for (what, way) in ways {
+            match way() {
+                Ok(module) => {
+                    log::info!("GPU {}: the kernels are loaded from {what}{refused}", context.device);
+                    return Ok(module);
+                }
+                Err(error @ Error::NoMemory { .. }) => return Err(error),
+                Err(error) => refused += &format!("; not from {what}: {}", error.to_string().replace('\n', " ")),
             }
-        };
-        log::info!("GPU {}: the kernels' image is not used ({refused}); compiling their source", context.device);
-        let capability = probe::devices().ok().and_then(|all| all.get(context.device as usize));
-        let (major, minor) = capability.map_or((7, 5), |device| device.compute_capability);
-        let from_source = CStr::from_bytes_until_nul(SOURCE.as_bytes())
-            .map_err(|_| Error::Device("the text does not end".into()))
-            .and_then(|source| nvrtc::compile(source, major, minor))
-            .and_then(|ptx| Module::from_image(context, ptx.to_bytes_with_nul()));
-        from_source.map_err(|error| match error {
-            Error::NoMemory { .. } => error,
-            other => {
-                let line = other.to_string().replace('\n', " ");
-                Error::Device(format!("GPU {}: no kernels. Image: {refused}. Source: {line}", context.device))
-            }
-        })
+        }
+        Err(Error::Device(format!("GPU {}: no kernels{refused}", context.device)))
     }
 
     /// `image` is a fatbin, or PTX that ends with NUL.
@@ -145,6 +154,15 @@ impl Module {
     pub fn chain_add(&self) -> Handle {
         self.functions[7]
     }
+}
+
+/// What the run-time compiler makes of the source. For the oldest architecture that will do, so that neither it nor the
+/// driver need know the device's.
+fn compiled(context: &Context) -> Result<Arc<CString>> {
+    let source =
+        CStr::from_bytes_until_nul(SOURCE.as_bytes()).map_err(|_| Error::Device("the text does not end".into()));
+    let device = probe::devices().ok().and_then(|all| all.get(context.device as usize));
+    nvrtc::compile(source?, device.map_or(OLDEST, |device| device.compute_capability.min(OLDEST)))
 }
 
 impl Drop for Module {

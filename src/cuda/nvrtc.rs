@@ -8,6 +8,7 @@ use std::sync::Arc;
 use libloading::Library;
 use parking_lot::Mutex;
 
+use super::ptx;
 use crate::error::{Error, Result};
 
 type Program = *mut c_void;
@@ -31,7 +32,7 @@ struct Compiler {
 }
 
 /// What the library is called: plainly where CUDA's toolkit is installed, by its version alone where
-/// only what programs need to run is (packages of Python, containers). cudarc knows no newer one than 12.
+/// only what programs need to run is (packages of Python, containers).
 const NAMES: &[&str] = if cfg!(windows) {
     &["nvrtc64_130_0.dll", "nvrtc64_120_0.dll"]
 } else {
@@ -90,21 +91,21 @@ impl Compiler {
     }
 }
 
-/// The PTX of `source` for a compute capability. Compiled once a process. [`Error::Device`] says why there is none;
+/// The PTX of `source` for a compute capability, of a version that older drivers take. Compiled once a process. [`Error::Device`] says why there is none;
 /// [`Error::NoMemory`].
-pub(super) fn compile(source: &'static CStr, major: u32, minor: u32) -> Result<Arc<CString>> {
+pub(super) fn compile(source: &'static CStr, capability: (u32, u32)) -> Result<Arc<CString>> {
     type Compiled = ((u32, u32), Arc<CString>);
     static COMPILED: Mutex<Vec<Compiled>> = Mutex::new(Vec::new());
     let mut compiled = COMPILED.lock();
-    if let Some((_, ptx)) = compiled.iter().find(|(capability, _)| *capability == (major, minor)) {
+    if let Some((_, ptx)) = compiled.iter().find(|(held, _)| *held == capability) {
         return Ok(Arc::clone(ptx));
     }
-    let ptx = Arc::new(compile_now(source, major, minor)?);
-    compiled.push(((major, minor), Arc::clone(&ptx)));
+    let ptx = Arc::new(ptx::for_older_drivers(compile_now(source, capability)?.to_bytes()));
+    compiled.push((capability, Arc::clone(&ptx)));
     Ok(ptx)
 }
 
-fn compile_now(source: &CStr, major: u32, minor: u32) -> Result<CString> {
+fn compile_now(source: &CStr, (major, minor): (u32, u32)) -> Result<CString> {
     let compiler = Compiler::load().map_err(Error::Device)?;
     let mut program: Program = ptr::null_mut();
     // SAFETY: texts end with NUL; there are no headers.

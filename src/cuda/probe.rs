@@ -1,15 +1,11 @@
 //! Is there a GPU that can be used? Asked once, answered with its devices or a reason.
 //!
-//! cudarc panics when the driver library or a single symbol of it is missing, even while
-//! printing an error. So nothing of it is called before this probe has seen, in this order:
-//! that the library can be loaded, that each symbol which Koshi calls is there, that
-//! `cuInit` succeeds. Calls go through a table of our own (`api`).
+//! Nothing of a driver is called before this probe has seen, in this order: that its library can be loaded, that each symbol
+//! which Koshi calls is there, that `cuInit` succeeds.
 
 use std::ffi::{c_char, c_int};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-use cudarc::driver::sys;
 
 use super::api::Api;
 
@@ -59,10 +55,6 @@ fn found() -> Result<&'static Found, &'static str> {
 }
 
 fn probe() -> Result<Found, String> {
-    // SAFETY: loads the driver library, whose initialisers are the vendor's; nothing is called.
-    if !unsafe { sys::is_culib_present() } {
-        return Err("the CUDA driver library (libcuda) could not be loaded; is an NVIDIA driver installed?".into());
-    }
     let api = Api::load()?;
     let driver = Driver { api: &api };
     driver.init()?;
@@ -75,7 +67,7 @@ fn probe() -> Result<Found, String> {
     if devices.is_empty() { Err("the driver reports no CUDA device".into()) } else { Ok(Found { api, devices }) }
 }
 
-/// cudarc is built for the symbols of this version.
+/// Older ones are not tried.
 const OLDEST_DRIVER: c_int = 12_000;
 
 fn version_text(version: c_int) -> String {

@@ -424,6 +424,18 @@ impl Workspace {
     /// Copies the output of lanes from `from` on to the host, as many as fit, and gives the first
     /// one that is not there yet.
     pub fn fetch(&mut self, staging: &mut Staging, from: usize) -> Result<usize> {
+        let queued = self.queue_copies(staging, from);
+        // Also after an error: copies before it may be under way.
+        let waited = self.stream.wait();
+        let end = queued?;
+        waited?;
+        if end == from {
+            return Err(Error::Internal("a lane's output does not fit the staging memory".into()));
+        }
+        Ok(end)
+    }
+
+    fn queue_copies(&self, staging: &mut Staging, from: usize) -> Result<usize> {
         staging.fetched.clear();
         let mut used = 0;
         let mut lane = from;
@@ -437,15 +449,11 @@ impl Workspace {
             }
             let Some(to) = staging.out.items_mut().get_mut(used..used + words) else { break };
             let at = self.out.at + lane as u64 * self.plan.out_words * 4;
-            // SAFETY: the lane has written that many words, and the wait below stands before they are read.
+            // SAFETY: the lane has written that many words, and `fetch` waits before they are read.
             unsafe { self.stream.copy_out(to, at) }?;
             staging.fetched.push(used..used + words);
             used += words;
             lane += 1;
-        }
-        self.stream.wait()?;
-        if lane == from {
-            return Err(Error::Internal("a lane's output does not fit the staging memory".into()));
         }
         Ok(lane)
     }

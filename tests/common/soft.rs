@@ -58,7 +58,7 @@ pub struct Traffic {
     pub collectives: u64,
 }
 
-/// The folder with libcuda.so and libnvrtc.so; or with only a libcuda.so that lacks the symbol, if one is named.
+/// The folder with the driver and libnvrtc.so; or with only a driver that lacks the symbol, if one is named.
 pub fn build(without: Option<&str>) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("soft");
     let script = super::root().join("kernels/soft/build.sh");
@@ -73,6 +73,7 @@ pub fn load(settings: &str) -> &'static Soft {
     let soft = LOADED.get_or_init(|| {
         let folder = build(None);
         let cuda = open(&folder.join("libcuda.so"));
+        open(&folder.join("libcuda.so.1"));
         open(&folder.join("libnvrtc.so"));
         // SAFETY: the types are those of the functions in kernels/soft/driver.cpp.
         unsafe {
@@ -93,7 +94,7 @@ pub fn load(settings: &str) -> &'static Soft {
 
 /// Settings of a device of which nothing else is asked.
 const USUAL: &str = "schedule=rr,lazy=0,poison=0xcb,devices=2,memory=4294967296,capability=75,shared=65536,\
-                     kernels=plain,refuse_binary=0";
+                     kernels=plain,driver=13000,refuse_binary=0";
 
 /// The device with these settings changed from the usual ones and nothing left over from the test before, for one test at
 /// a time.
