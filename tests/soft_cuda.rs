@@ -345,6 +345,38 @@ fn memory_that_is_freed_too_soon_is_an_error() {
     }
 }
 
+/// Frees at once what a queued copy still needs: its own memory, then that of the host that it writes to.
+#[test]
+#[ignore = "ends its process"]
+fn child_that_frees_under_a_copy() {
+    let device = device("lazy=1");
+    let output = pinned(&[0]);
+    // SAFETY: the copy must not run on freed memory, which is what is tested.
+    unsafe {
+        let cells = result::malloc_sync(4).unwrap();
+        let to = std::slice::from_raw_parts_mut(output, 1);
+        result::memcpy_dtoh_async(to, cells, device.stream.cu_stream()).unwrap();
+        match std::env::var("KOSHI_FREED").unwrap().as_str() {
+            "device" => result::free_sync(cells).unwrap(),
+            "page-locked" => result::free_host(output.cast::<c_void>()).unwrap(),
+            _ => {
+                device.stream.synchronize().unwrap();
+                result::free_sync(cells).unwrap();
+                result::free_host(output.cast::<c_void>()).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn memory_that_is_freed_under_a_copy_ends_the_process() {
+    for freed in ["device", "page-locked", "nothing"] {
+        let (ok, text) = soft::in_a_process_of_its_own("child_that_frees_under_a_copy", &[("KOSHI_FREED", freed)]);
+        assert_eq!(ok, freed == "nothing", "{text}");
+        assert_eq!(text.contains(&format!("{freed} memory is freed while a copy of it is queued")), !ok, "{text}");
+    }
+}
+
 // ---- launches ----
 
 #[test]

@@ -61,12 +61,6 @@ int allocate(int device, size_t bytes, void **cell) {
 int give_back(int device, void *cell) {
     const auto found = allocations.find(static_cast<unsigned char *>(cell));
     if (found == allocations.end() || found->second.device != device) return invalid_value;
-    // No call that frees promises to wait. A driver would say nothing, and the copy would go to whoever is next.
-    if (is_queued(cell, found->second.bytes)) {
-        fprintf(stderr, "software device: %s memory is freed while a copy of it is queued\n",
-                device == pinned_host ? "page-locked" : "device");
-        abort();
-    }
     unsigned char *block = found->second.block;
     poison(block, found->second.bytes + 2 * guard_bytes());
     allocations.erase(found);
@@ -81,6 +75,16 @@ size_t used(int device) {
     size_t sum = 0;
     for (const auto &[at, allocation] : allocations) sum += allocation.device == device ? allocation.bytes : 0;
     return sum;
+}
+
+// Neither of the calls that free at once promises to wait. A driver would say nothing, and the copy would meet whoever
+// has the memory next.
+void not_under_a_copy(const void *cell) {
+    const auto found = allocations.find(static_cast<const unsigned char *>(cell));
+    if (found == allocations.end() || !is_queued(cell, found->second.bytes)) return;
+    fprintf(stderr, "software device: %s memory is freed while a copy of it is queued\n",
+            found->second.device == pinned_host ? "page-locked" : "device");
+    abort();
 }
 
 int take(int device, size_t bytes, void **cell) {
@@ -208,6 +212,7 @@ int cuMemAllocAsync(Pointer *pointer, size_t bytes, void *handle) {
 
 int cuMemFree_v2(Pointer pointer) {
     CONTEXT_CALL(cuMemFree_v2);
+    memory::not_under_a_copy(at(pointer));
     return memory::release(here->device, at(pointer));
 }
 
@@ -238,6 +243,7 @@ int cuMemHostAlloc(void **pointer, size_t bytes, unsigned) {
 
 int cuMemFreeHost(void *pointer) {
     CONTEXT_CALL(cuMemFreeHost);
+    memory::not_under_a_copy(pointer);
     return memory::release_pinned(pointer);
 }
 

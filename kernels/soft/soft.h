@@ -152,6 +152,8 @@ int take(int device, size_t bytes, void **cell);
 int release(int device, void *cell);
 int take_pinned(size_t bytes, void **cell);
 int release_pinned(void *cell);
+// Ends the process where a queued copy reads or writes memory that is to be freed.
+void not_under_a_copy(const void *cell);
 // Whether all of it lies in one allocation; of any device for a negative one.
 bool holds(int device, const void *cell, size_t bytes);
 bool pinned(const void *cell);
