@@ -140,7 +140,6 @@ int cuModuleLoadDataEx(void **module, const void *image, unsigned, int *, void *
 
 int cuModuleUnload(void *handle) {
     CONTEXT_CALL(cuModuleUnload);
-    drain(*here);
     auto *module = static_cast<Module *>(handle);
     if (!modules.erase(module)) return INVALID_HANDLE;
     for (const auto &[name, function] : module->functions) functions.erase(function.get());
