@@ -1,21 +1,23 @@
-//! The driver's library, and the calls of it that Koshi makes, as a table of functions with plain integers: a driver
-//! newer than any list of them may answer other codes.
+//! The driver's library, and the calls of it that Koshi makes, as a table of functions. Types and numbers are cudarc's
+//! declarations of `cuda.h`. The loading is not: cudarc would find a stub before the driver, and its functions panic
+//! where a symbol is missing. Functions answer plain integers, as a driver newer than the lists may have other codes.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::mem::ManuallyDrop;
 
+use cudarc::driver::sys::{self, CUresult};
 use libloading::Library;
 
 /// `CUdeviceptr`.
-pub(super) type DevicePointer = u64;
+pub(super) type DevicePointer = sys::CUdeviceptr;
 /// `CUcontext`, `CUmodule`, `CUfunction`, `CUstream`, `CUevent`: opaque pointers of the driver.
 pub(super) type Handle = *mut c_void;
 
-pub(super) const CUDA_SUCCESS: c_int = 0;
-/// `CUDA_ERROR_INVALID_VALUE`.
-pub(super) const INVALID_VALUE: c_int = 1;
-/// `CUDA_ERROR_OUT_OF_MEMORY`.
-pub(super) const OUT_OF_MEMORY: c_int = 2;
+pub(super) const CUDA_SUCCESS: c_int = CUresult::CUDA_SUCCESS as c_int;
+/// An argument that the driver does not take.
+pub(super) const INVALID_VALUE: c_int = CUresult::CUDA_ERROR_INVALID_VALUE as c_int;
+/// Too little memory, on the device or the host.
+pub(super) const OUT_OF_MEMORY: c_int = CUresult::CUDA_ERROR_OUT_OF_MEMORY as c_int;
 
 /// What the library is called. The name with a version first: it is the driver's own, and what everybody else in the
 /// process has loaded, where the plain one may be a toolkit's stub for linkers, which has no devices.

@@ -4,6 +4,8 @@ use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
 
+use cudarc::driver::sys::{CUdevice_attribute, CUpointer_attribute, CUstream_flags};
+
 use super::api::{Api, CUDA_SUCCESS, DevicePointer, Handle, INVALID_VALUE};
 use super::probe;
 use crate::error::{Error, Result};
@@ -70,10 +72,10 @@ impl Context {
     }
 
     fn check_place(&self, place: DevicePointer) -> Result<()> {
-        /// `CU_POINTER_ATTRIBUTE_DEVICE_POINTER`: the address at which kernels of the current context reach the memory.
-        const REACHED_AT: c_int = 3;
-        /// `CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS`: kernels reach all memory of the process.
-        const REACHES_ALL: c_int = 88;
+        /// The address at which kernels of the current context reach the memory.
+        const REACHED_AT: c_int = CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_POINTER as c_int;
+        /// Whether kernels reach all memory of the process.
+        const REACHES_ALL: c_int = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS as c_int;
         let mut found: DevicePointer = 0;
         // SAFETY: writes an address; any number may be asked about.
         let code = unsafe { (self.api.pointer_attribute)((&raw mut found).cast::<c_void>(), REACHED_AT, place) };
@@ -134,8 +136,8 @@ unsafe impl Send for Stream {}
 
 impl Stream {
     pub fn new(context: &Arc<Context>) -> Result<Stream> {
-        /// `CU_STREAM_NON_BLOCKING`: not ordered with the caller's default stream.
-        const NON_BLOCKING: u32 = 1;
+        /// Not ordered with the caller's default stream.
+        const NON_BLOCKING: u32 = CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
         let mut handle: Handle = ptr::null_mut();
         // SAFETY: writes a handle.
         context.check(unsafe { (context.api.stream_create)(&raw mut handle, NON_BLOCKING) }, "cuStreamCreate")?;

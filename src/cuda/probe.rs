@@ -7,6 +7,8 @@ use std::ffi::{c_char, c_int};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use cudarc::driver::sys::CUdevice_attribute;
+
 use super::api::Api;
 
 /// A GPU, as its driver describes it.
@@ -74,10 +76,9 @@ fn version_text(version: c_int) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-/// The driver's own integers; the names are those of `cuda.h`.
-const MULTIPROCESSOR_COUNT: c_int = 16;
-const COMPUTE_CAPABILITY_MAJOR: c_int = 75;
-const COMPUTE_CAPABILITY_MINOR: c_int = 76;
+const MULTIPROCESSOR_COUNT: c_int = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT as c_int;
+const COMPUTE_CAPABILITY_MAJOR: c_int = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR as c_int;
+const COMPUTE_CAPABILITY_MINOR: c_int = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR as c_int;
 const NAME_LENGTH: usize = 256;
 
 /// The questions that the probe asks.
