@@ -101,7 +101,7 @@ struct KoshiBiasedCandidate : KoshiCandidate {
 struct KoshiBiasedLane : KoshiLane {
     typedef KoshiBiasedCandidate Candidate;
     static const bool REPEATS = true;
-    static const unsigned ITEMS = 2;  // with more, registers do not do for two blocks a multiprocessor
+    static const unsigned ITEMS = 1;  // with more, registers do not do for two blocks a multiprocessor
     unsigned long long *hash_key;  // where others have `hash_word` and `hash_token`
     const KoshiSteps *steps;       // shared by the block: registers are scarce
 };

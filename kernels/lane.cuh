@@ -7,6 +7,7 @@
 
 // Threads of a block. Digit tables of the radix select have one entry a thread.
 #define KOSHI_THREADS 256
+#define KOSHI_WARPS (KOSHI_THREADS / KOSHI_WARP)
 // Items that a thread takes of a tile: fewer barriers an item.
 #define KOSHI_ITEMS 4
 #define KOSHI_TILE (KOSHI_THREADS * KOSHI_ITEMS)
@@ -242,6 +243,12 @@ struct KoshiHeader {
     size_t body;  // word behind the header
 };
 
+// Words that a long header has more.
+#define KOSHI_LONG_HEADER 3u
+
+// The word behind a state's header, if that is short.
+static __device__ __forceinline__ size_t koshi_body(unsigned state) { return size_t(state) * 2 + 2; }
+
 static __device__ __forceinline__ KoshiHeader koshi_header(const unsigned *words, unsigned state) {
     KoshiHeader header;
     const size_t at = size_t(state) * 2;
@@ -251,12 +258,12 @@ static __device__ __forceinline__ KoshiHeader koshi_header(const unsigned *words
         header.n_emit = words[at + 2];
         header.n_eps = words[at + 3];
         header.level = words[at + 4];
-        header.body = at + 5;
+        header.body = koshi_body(state) + KOSHI_LONG_HEADER;
     } else {
         header.n_emit = packed & 0xffffu;
         header.n_eps = packed >> 16 & 0xfffu;
         header.level = packed >> 28;
-        header.body = at + 2;
+        header.body = koshi_body(state);
     }
     return header;
 }
@@ -315,6 +322,19 @@ static __device__ __forceinline__ unsigned koshi_owner(const unsigned *first, un
         } else {
             high = middle;
         }
+    }
+    return low;
+}
+
+// The same by a whole warp, all of whose lanes ask for the same item.
+static __device__ __forceinline__ unsigned koshi_warp_owner(const unsigned *first, unsigned count, unsigned item) {
+    unsigned low = 0;
+    while (count > 1) {
+        const unsigned step = (count + KOSHI_WARP - 1) / KOSHI_WARP, at = koshi_lane() * step;
+        const unsigned passed =
+            step * (__popc(__ballot_sync(KOSHI_FULL_MASK, at < count && first[low + at] <= item)) - 1);
+        low += passed;
+        count = koshi_least(step, count - passed);
     }
     return low;
 }

@@ -270,6 +270,42 @@ fn there_may_be_more_tokens_than_states() {
     }
 }
 
+/// Output labels of more than 16 bits, which a graph then keeps in 32: in arcs and in phrases, alone and where taking the
+/// lower half would make another label of them. And more arcs in a time than there is room to keep the costs of.
+#[test]
+fn labels_of_more_than_16_bits() {
+    let (_alone, soft) = soft::alone("");
+    let (source, rows, dim) = Rng(3).fans();
+    let graph = Arc::new(Graph::from_source(&source, Columns::Labels).unwrap());
+    let rows = Matrix::dense(&rows, dim);
+    let first: List =
+        vec![(vec![65_536, 131_073], 3.0), (vec![1, 65_537], 2.5), (vec![i32::MAX], 1.0), (vec![65_535, 2, 1], 4.0)];
+    let second: List = vec![(vec![131_073, 65_536], 2.0), (vec![i32::MAX, 131_073], 1.5)];
+    let lists = Lists(vec![(0, first), (3, second)]);
+    for (beam, held) in [(1.5, false), (8.0, true)] {
+        let search = SearchConfig {
+            beam,
+            lattice_beam: 2.0,
+            min_active: 0,
+            candidate_capacity: 3_000,
+            token_capacity: 2_500,
+            link_capacity: 4_000,
+            ..SearchConfig::default()
+        };
+        let on_cpu = decoder(&graph, BackendChoice::Cpu, 1, search);
+        let expected = solo(&on_cpu, &lists, rows, usize::MAX);
+        assert!(expected.failed.is_none() && expected.stats.arcs > 40_000, "{:?}", expected.stats);
+        assert_eq!(expected.stats.capacity_held > 0, held, "{:?}", expected.stats);
+        assert_ne!(expected.results, solo(&on_cpu, &Lists(Vec::new()), rows, usize::MAX).results, "phrases tell");
+        for schedule in ["rr", "reverse"] {
+            soft.configure(&format!("schedule={schedule}"));
+            let on_gpu = decoder(&graph, BackendChoice::Cuda, 1, search);
+            assert_eq!(solo(&on_gpu, &lists, rows, usize::MAX), expected, "beam {beam}, {schedule}");
+            assert_eq!(host_and_launches(&on_gpu).0, 0);
+        }
+    }
+}
+
 /// A hub that is reached with two bias states, and from which more labelled epsilon arcs lead on than a lane's memory
 /// has room for; some of the leaves lead back.
 fn hub(leaves: u32) -> VecSource {

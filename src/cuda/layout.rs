@@ -208,7 +208,9 @@ impl Plan {
         let links = capacity(config.link_capacity, 20 * active, arcs);
         let (states, arcs, epsilons) = (times(states), times(arcs), times(epsilons));
         // One more for time 0, whose only candidate is no arc.
-        let max_links = (arcs.saturating_add(1)).min(candidates.max(links) + CLOSURE_ROOM.max(links / 2) + 1);
+        let closed = (arcs.saturating_add(1)).min(candidates.max(links) + CLOSURE_ROOM.max(links / 2) + 1);
+        // Behind the candidates, before there are other links, stands what `koshi_expand` keeps of arcs.
+        let max_links = closed.max(candidates + CLOSURE_ROOM.min(arcs - epsilons));
         let max_tokens = states.min(candidates.max(tokens).max(CLOSURE_ROOM));
         let max_waiting = max_tokens.min(epsilons);
         let entered = states.min(max_tokens + HASH_ROOM);
@@ -307,7 +309,8 @@ mod tests {
     fn a_small_graph_takes_little_and_never_strikes() {
         let plan = Plan::new(&graph(5), &SearchConfig::default(), 2).unwrap();
         assert_eq!((plan.token_capacity, plan.candidate_capacity, plan.link_capacity), (6, 5, 5));
-        assert_eq!((plan.max_links, plan.max_tokens, plan.hash_slots), (6, 6, 64));
+        // Behind 5 candidates, what is kept of 5 arcs.
+        assert_eq!((plan.max_links, plan.max_tokens, plan.hash_slots), (10, 6, 64));
         assert!(plan.device_bytes() < 64 << 10, "{plan:?}");
     }
 
@@ -316,7 +319,7 @@ mod tests {
         let config = SearchConfig { token_capacity: 3, candidate_capacity: 4, link_capacity: 2, ..Default::default() };
         let plan = Plan::new(&graph(100), &config, 1).unwrap();
         assert_eq!((plan.token_capacity, plan.candidate_capacity, plan.link_capacity), (3, 4, 2));
-        assert!(plan.max_tokens == 101 && plan.max_links == 101, "the closure is complete first");
+        assert!(plan.max_tokens == 101 && plan.max_links == 4 + 100, "the closure is complete first");
     }
 
     /// The figures of kernels/README.md: MB of a lane over a large graph of which each state has an epsilon arc, with 3,000

@@ -69,6 +69,29 @@ impl Rng {
         let rows = (0..400 * dim).map(|_| -(self.below(400) as f32) / 40.0).collect();
         (graph, rows, dim)
     }
+
+    /// A graph that leads to and fro between 300 states and 1,000: of the 300, one, which costs least, has 40,000 arcs,
+    /// more than a lane of a GPU keeps costs of, and some have none. Some output labels need more than 16 bits. And four rows for it, and
+    /// their width.
+    pub fn fans(&mut self) -> (VecSource, Vec<f32>, usize) {
+        let (hubs, leaves, dim) = (300, 1_000, 40);
+        let olabels = [0, 0, 1, 2, 65_535, 65_536, 65_537, 2 * 65_536 + 1, i32::MAX];
+        let mut to = |next: u64, weight: f32| {
+            let olabel = olabels[self.below(olabels.len() as u64) as usize];
+            arc(1 + self.below(dim as u64) as i32, olabel, weight + self.below(32) as f32 / 8.0, next as u32)
+        };
+        let large = 77;
+        let mut states = vec![(0.0, (0..hubs).map(|hub| to(1 + hub, if hub == large { -4.0 } else { 0.0 })).collect())];
+        for hub in 0..hubs {
+            let degree = if hub == large { 40_000 } else { hub * 37 % 260 * u64::from(hub % 5 > 0) };
+            states.push((0.0, (0..degree).map(|at| to(1 + hubs + (at * 7 + hub) % leaves, 1.0)).collect()));
+        }
+        states.extend(
+            (0..leaves).map(|leaf| (0.0, vec![to(1 + leaf % hubs, if leaf % hubs == large { -4.0 } else { 0.0 })])),
+        );
+        let rows = (0..4 * dim).map(|_| -(self.below(64) as f32) / 16.0).collect();
+        (source(Some(0), states), rows, dim)
+    }
 }
 
 /// Levels by relaxation, round after round: slow and plain.
