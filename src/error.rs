@@ -279,8 +279,8 @@ mod tests {
 
     #[test]
     fn what_is_shrunk_has_its_elements_and_the_room_that_was_asked_for() {
-        for (len, room) in [(0, 0), (0, 9), (3, 3), (3, 1000), (70_000, 200_000)] {
-            for least in [0, 2, 5, 100_000, 300_000] {
+        for (len, room) in [(0, 0), (0, 9), (3, 3), (3, 1000), (700, 2_000)] {
+            for least in [0, 2, 5, 1_000, 3_000] {
                 let mut vec: Vec<u32> = Vec::with_capacity(room);
                 vec.extend(0..len);
                 shrink_to(&mut vec, least);
