@@ -5,7 +5,7 @@
 //!
 //! The device has to be loaded, as `tests/fuzz.rs` does; `kernels/soft/README.md` tells how any program gets it.
 
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -24,6 +24,7 @@ const NUM_CHANNELS: usize = 3;
 const LOST: Duration = Duration::from_secs(60);
 const OK: koshi_status = 0;
 const DEVICE: koshi_status = koshi_status_code::KOSHI_E_DEVICE as koshi_status;
+const CALLBACK: koshi_status = koshi_status_code::KOSHI_E_CALLBACK as koshi_status;
 /// What a failing driver may be answered by.
 const FAILURES: [koshi_status; 3] = [DEVICE, -501, -403];
 const DEN: &[u8] = include_bytes!("../seeds/chain_files/den");
@@ -117,6 +118,55 @@ struct Script {
     is_kept: bool,
 }
 
+/// Rows that a decodable has.
+struct Source {
+    rows: Vec<f32>,
+    frames: usize,
+    /// How many before its function fails.
+    good: usize,
+}
+
+unsafe fn source<'a>(data: *mut c_void) -> &'a Source {
+    // SAFETY: of all functions: the data of the decodable.
+    unsafe { &*data.cast::<Source>() }
+}
+
+unsafe extern "C" fn score(data: *mut c_void, frame: i64, index: i32, out: *mut f32) -> koshi_status {
+    // SAFETY: as above, and a place for the result.
+    let source = unsafe { source(data) };
+    let Some(&score) = source.rows.get(frame as usize * DIM + index as usize) else { return -1 };
+    // SAFETY: as above.
+    unsafe { *out = score };
+    if frame as usize >= source.good { -7 } else { 0 }
+}
+
+unsafe extern "C" fn row_of_scores(data: *mut c_void, frame: i64, row: *mut f32, dim: usize) -> koshi_status {
+    // SAFETY: as above, for each place of the row.
+    (0..dim).map(|index| unsafe { score(data, frame, index as i32, row.add(index)) }).fold(0, koshi_status::min)
+}
+
+unsafe extern "C" fn frames_ready(data: *mut c_void) -> i64 {
+    // SAFETY: as above.
+    unsafe { source(data) }.frames as i64
+}
+
+unsafe extern "C" fn is_last(data: *mut c_void, frame: i64) -> i32 {
+    // SAFETY: as above.
+    i32::from(frame + 1 >= unsafe { source(data) }.frames as i64)
+}
+
+unsafe extern "C" fn columns(_: *mut c_void) -> i32 {
+    DIM as i32
+}
+
+unsafe extern "C" fn told(_: *mut c_void, channel: *mut koshi_channel) {
+    assert!(!channel.is_null());
+}
+
+unsafe extern "C" fn told_why(_: *mut c_void, _: *mut koshi_channel, status: koshi_status, message: *const c_char) {
+    assert!(status < 0 && status != koshi_status_code::KOSHI_E_INTERNAL as koshi_status && !message.is_null());
+}
+
 pub fn run(bytes: &[u8]) -> bool {
     let soft = Soft::get();
     let alone = Alone::new();
@@ -195,7 +245,7 @@ impl Script {
         let channel = self.channels[at].handle;
         // SAFETY: live handles, places for results.
         unsafe {
-            match kind % 24 {
+            match kind % 26 {
                 0..3 => self.begin(at),
                 3..9 => self.push(at, bytes),
                 9 | 10 => self.submit(at, bytes),
@@ -224,7 +274,13 @@ impl Script {
                 }
                 22 => {
                     call(|err| koshi_channel_finish(channel, err));
+                    // With a listener it is finished, and told, by a thread of the decoder's.
+                    if call(|err| koshi_channel_wait(channel, -1.0, err)) != OK {
+                        self.channels[at].rows = None;
+                    }
                 }
+                23 => self.pull(at, bytes),
+                24 => self.listen(at, bytes),
                 _ => {
                     call(|err| koshi_channel_cancel(channel, err));
                     self.channels[at].rows = None;
@@ -299,6 +355,58 @@ impl Script {
             (OK, Some(all)) => all.extend(rows),
             (_, known) => *known = None,
         }
+    }
+
+    /// Rows of the caller's functions, one of which may fail: what came before stands.
+    fn pull(&mut self, at: usize, bytes: &mut Bytes) {
+        let (rows, how) = (some_rows(bytes), bytes.next());
+        let Channel { handle: channel, rows: Some(before), .. } = self.channels[at].clone() else { return };
+        if before.len() + rows.len() > MOST_FRAMES {
+            return;
+        }
+        let fails_after = if how & 3 == 0 { usize::from(how >> 2) % 9 } else { rows.len() };
+        let all = [&before[..], &rows].concat();
+        let source = Source { rows: face::rows(&all), frames: all.len(), good: before.len() + fails_after };
+        let ops = koshi_decodable_ops {
+            struct_size: size_of::<koshi_decodable_ops>() as u32,
+            reserved: 0,
+            log_likelihood: Some(score),
+            frame_log_likelihoods: (how & 128 == 0).then_some(row_of_scores),
+            num_frames_ready: Some(frames_ready),
+            is_last_frame: Some(is_last),
+            num_indices: Some(columns),
+        };
+        let data = (&raw const source).cast_mut().cast();
+        // SAFETY: a struct that the call copies, data that lives as long as the decodable.
+        let made = make(|out, err| unsafe { koshi_decodable_new(&ops, data, None, out, err) }).expect("good functions");
+        let mut done = 0;
+        // SAFETY: live handles, a place for the result.
+        let status = call(|err| unsafe { koshi_channel_advance(channel, made, -1, &mut done, err) });
+        free(koshi_decodable_free, made);
+        match status {
+            CALLBACK => {
+                self.pushed(at, &rows, DEVICE);
+                let found = self.channels[at].rows.as_ref().map(Vec::len);
+                assert!(fails_after < rows.len() && found == Some(before.len() + fails_after), "{found:?}");
+            }
+            _ => self.pushed(at, &rows, status),
+        }
+    }
+
+    /// A listener that hears what becomes of queued rows, and of the device.
+    fn listen(&mut self, at: usize, bytes: &mut Bytes) {
+        let which = bytes.next();
+        let listener = koshi_channel_listener {
+            struct_size: size_of::<koshi_channel_listener>() as u32,
+            reserved: 0,
+            partial: (which & 1 == 0).then_some(told),
+            endpoint: (which & 2 == 0).then_some(told),
+            finished: (which & 4 == 0).then_some(told),
+            failed: (which & 8 == 0).then_some(told_why),
+        };
+        let channel = self.channels[at].handle;
+        // SAFETY: a struct that the call copies; the functions look at no data.
+        call(|err| unsafe { koshi_channel_set_listener(channel, &listener, ptr::null_mut(), None, err) });
     }
 
     fn batch(&mut self, bytes: &mut Bytes) {
