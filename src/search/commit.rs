@@ -19,7 +19,8 @@ use super::bias::bias_state;
 use super::trace::EPSILON;
 use super::window::{Link, Window};
 
-/// Frames from one look to the next.
+/// Frames from one look to the next. (A launch on a GPU ends at a look and where the window of raw tokens is full, which
+/// is after 60 times: half as many frames a launch as without commits. What that costs has not been measured.)
 pub const LOOK: usize = 64;
 /// Times before the last that are not committed. The windows of no backend hold as many, so that
 /// what is committed has been pruned to the trace.
