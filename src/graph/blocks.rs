@@ -320,11 +320,7 @@ impl Graph {
     /// Column of the emitting arc number `arc` of state `id`.
     #[inline]
     pub fn column(&self, id: u32, arc: u32) -> u32 {
-        self.column_of(&Header::unpack(&self.words, id), arc)
-    }
-
-    #[inline]
-    fn column_of(&self, header: &Header, arc: u32) -> u32 {
+        let header = Header::unpack(&self.words, id);
         let (begin, place) = (header.body + 2 * header.n_emit, (arc - header.first_arc) as usize);
         if self.wide { self.words[begin + place] } else { self.words[begin + place / 2] >> (place % 2 * 16) & 0xffff }
     }
@@ -357,7 +353,8 @@ impl Graph {
     pub fn ilabel(&self, id: u32, arc: u32) -> i32 {
         let header = Header::unpack(&self.words, id);
         let emits = (arc.wrapping_sub(header.first_arc) as usize) < header.n_emit;
-        if emits { self.ilabels.get(arc, self.column_of(&header, arc)) } else { 0 }
+        // (With the column read by that header the compiler makes unpredictable branches of what follows.)
+        if emits { self.ilabels.get(arc, self.column(id, arc)) } else { 0 }
     }
 
     /// The state that arc number `arc` leaves, found by a walk over all states; `None` where there is no such arc.
