@@ -23,6 +23,7 @@ Calls leave the interpreter's lock alone, so threads search side by side, each w
 exceptions of the class KoshiError. Nothing but NumPy is needed.
 """
 
+import collections
 import ctypes
 import json
 import os
@@ -193,6 +194,19 @@ class Decoder:
         channel.finish()
         return channel.result(nbest)
 
+    def decode_all(self, entries, threads=1):
+        """Keys and results of pairs of key and rows, in their order. So that a table may be larger than memory, no more than
+        twice as many utterances as threads are held at a time."""
+        waiting = collections.deque()
+        with ThreadPoolExecutor(threads) as pool:
+            for key, rows in entries:
+                waiting.append((key, pool.submit(self.decode, rows)))
+                if len(waiting) == 2 * threads:
+                    key, result = waiting.popleft()
+                    yield key, result.result()
+            for key, result in waiting:
+                yield key, result.result()
+
 
 class Channel:
     """One utterance at a time, and one thread at a time."""
@@ -282,10 +296,8 @@ def main():
     options = {"beam": 13, "lattice_beam": 6, "max_active": 7000, "acoustic_scale": 1 / 12}
     try:
         decoder = Decoder(model, graph, words, boundary, **options)
-        with ThreadPoolExecutor(threads) as pool:
-            results = pool.map(lambda entry: {"utterance": entry[0], **decoder.decode(entry[1])}, matrices(scores))
-            for result in results:
-                print(json.dumps(result, ensure_ascii=False))
+        for key, result in decoder.decode_all(matrices(scores), threads):
+            print(json.dumps({"utterance": key, **result}, ensure_ascii=False))
     except KoshiError as error:
         sys.exit("decode.py: %s" % error)
 

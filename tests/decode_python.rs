@@ -59,6 +59,13 @@ for at in range(0, len(rows), 50):
     print(*channel.partial())
 channel.finish()
 print([word["text"] for word in channel.result()["words"]], len(channel.result(2)["alternatives"]))
+read = []
+def entries():
+    for at in range(9):
+        read.append(at)
+        yield str(at), rows[: 20 + at]
+results = decoder.decode_all(entries(), threads=2)
+print(next(results)[0], len(read), [key for key, _ in results])
 broken = rows.copy()
 broken[5, 7] = numpy.nan
 for attempt in [
@@ -86,6 +93,7 @@ you are no 1
 you are now muted 3
 you are now muted 4
 ['you', 'are', 'now', 'muted'] 2
+0 4 ['1', '2', '3', '4', '5', '6', '7', '8']
 KoshiError KOSHI_E_STATE: the channel is finished
 KoshiError KOSHI_E_SCORES: frame 5, column 7: log-likelihood NaN is not usable
 KoshiError KOSHI_E_SHAPE: rows have 500 columns, but arc 2091 with ilabel 4798 needs column 600
