@@ -204,6 +204,10 @@ fn errors_are_counted() {
     wer(&["--text"]).failed("No hypothesis for key d");
     wer(&["--mode=some"]).failed("--mode=some: expected strict, present or all");
     wer(&["--mode=present"]).failed("said");
+    // White space is that of C, whatever else looks like it.
+    folder.write("said", "a one\x0btwo\tthree\u{3000}four\u{a0}five\n");
+    folder.write("heard", "a one two three\u{3000}four\u{a0}five\n");
+    assert!(lines(wer(&["--text"])).starts_with("%WER 0.00 [ 0 / 3, "));
     // Numbers; two substitutions would be as few errors, and count as Kaldi counts them.
     folder.write("said", "a 1 2\n");
     folder.write("heard", "a 2 3\n");

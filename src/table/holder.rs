@@ -260,7 +260,9 @@ impl Holder for TokenVectorHolder {
             return Err(input.text_error("expected a line, found the end of the data"));
         };
         let mut words = Vec::new();
-        for word in line.split_ascii_whitespace() {
+        // What is white space in C: the vertical tab too.
+        let spaces = |letter: char| u8::try_from(letter).is_ok_and(is_space);
+        for word in line.split(spaces).filter(|word| !word.is_empty()) {
             try_push(&mut words, word.to_string(), "list of words")?;
         }
         Ok(words)
