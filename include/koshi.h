@@ -1612,8 +1612,9 @@ koshi_status koshi_channel_push(koshi_channel *channel,
 // The same as koshi_channel_push for `frames` rows in the memory of the decoder's GPU: `rows` is the
 // address of the first element, a CUdeviceptr. They are read behind the work that `stream` holds so far:
 // a CUstream of the device's primary context, or NULL for its default stream. The call returns when they
-// have been searched. KOSHI_E_UNSUPPORTED where the decoder computes on the CPU; KOSHI_E_DEVICE names
-// what the driver answered.
+// have been searched. KOSHI_E_UNSUPPORTED where the decoder computes on the CPU; KOSHI_E_ARGUMENT where the
+// driver knows that the GPU cannot reach the first or the last element; KOSHI_E_DEVICE names what the
+// driver answered.
 koshi_status koshi_channel_push_device(koshi_channel *channel,
                                        uint64_t rows,
                                        size_t frames,

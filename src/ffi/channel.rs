@@ -179,8 +179,9 @@ pub unsafe extern "C" fn koshi_channel_push(
 /// The same as koshi_channel_push for `frames` rows in the memory of the decoder's GPU: `rows` is the
 /// address of the first element, a CUdeviceptr. They are read behind the work that `stream` holds so far:
 /// a CUstream of the device's primary context, or NULL for its default stream. The call returns when they
-/// have been searched. KOSHI_E_UNSUPPORTED where the decoder computes on the CPU; KOSHI_E_DEVICE names
-/// what the driver answered.
+/// have been searched. KOSHI_E_UNSUPPORTED where the decoder computes on the CPU; KOSHI_E_ARGUMENT where the
+/// driver knows that the GPU cannot reach the first or the last element; KOSHI_E_DEVICE names what the
+/// driver answered.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn koshi_channel_push_device(
     channel: *mut koshi_channel,
