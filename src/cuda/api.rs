@@ -3,10 +3,10 @@
 //! where a symbol is missing. Functions answer plain integers, as a driver newer than the lists may have other codes.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
-use std::mem::ManuallyDrop;
 
 use cudarc::driver::sys::{self, CUresult};
-use libloading::Library;
+
+use super::library::VendorLibrary;
 
 /// `CUdeviceptr`.
 pub(super) type DevicePointer = sys::CUdeviceptr;
@@ -23,14 +23,6 @@ pub(super) const OUT_OF_MEMORY: c_int = CUresult::CUDA_ERROR_OUT_OF_MEMORY as c_
 /// process has loaded, where the plain one may be a toolkit's stub for linkers, which has no devices.
 const NAMES: &[&str] = if cfg!(windows) { &["nvcuda.dll"] } else { &["libcuda.so.1", "libcuda.so"] };
 
-/// # Safety
-/// `F` is the type of the C function `name`, and the library stays loaded.
-unsafe fn symbol<F: Copy>(library: &Library, name: &CStr) -> Result<F, String> {
-    // SAFETY: the caller's promise.
-    let found = unsafe { library.get::<F>(name.to_bytes_with_nul()) };
-    found.map(|function| *function).map_err(|_| format!("the CUDA driver library lacks {}", name.to_string_lossy()))
-}
-
 /// Declares the table and how it is loaded.
 macro_rules! api {
     ($($field:ident = $name:literal ($($parameter:ty),*);)*) => {
@@ -42,13 +34,10 @@ macro_rules! api {
         impl Api {
             /// Loads the library, and looks every function up.
             pub(super) fn load() -> Result<Api, String> {
-                // SAFETY: loads the driver's library, whose initialisers are the vendor's; nothing is called.
-                let library = NAMES.iter().find_map(|name| unsafe { Library::new(*name) }.ok());
                 let missing = "the CUDA driver library (libcuda) could not be loaded; is an NVIDIA driver installed?";
-                // Never unloaded: its functions are called at any time.
-                let library = ManuallyDrop::new(library.ok_or(missing)?);
+                let library = VendorLibrary::load(NAMES, "the CUDA driver library").ok_or(missing)?;
                 // SAFETY: types as declared in cuda.h, with enums as the ints that they are.
-                unsafe { Ok(Api { $($field: symbol(&library, $name)?,)* }) }
+                unsafe { Ok(Api { $($field: library.symbol($name)?,)* }) }
             }
         }
     };

@@ -18,6 +18,7 @@ mod graph;
 mod handed;
 mod lanes;
 mod layout;
+mod library;
 mod memory;
 mod module;
 mod nvrtc;

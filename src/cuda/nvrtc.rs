@@ -1,13 +1,12 @@
 //! CUDA's run-time compiler, where its library is at hand.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::Arc;
 
-use libloading::Library;
 use parking_lot::Mutex;
 
+use super::library::VendorLibrary;
 use super::ptx;
 use crate::error::{Error, Result};
 
@@ -39,30 +38,19 @@ const NAMES: &[&str] = if cfg!(windows) {
     &["libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11"]
 };
 
-/// # Safety
-/// `F` is the type of the C function `name`, and the library stays loaded.
-unsafe fn symbol<F: Copy>(library: &Library, name: &CStr) -> Result<F, String> {
-    // SAFETY: the caller's promise.
-    let found = unsafe { library.get::<F>(name.to_bytes_with_nul()) };
-    found.map(|function| *function).map_err(|_| format!("libnvrtc lacks {}", name.to_string_lossy()))
-}
-
 impl Compiler {
     fn load() -> Result<Compiler, String> {
-        // SAFETY: loads NVIDIA's compiler, whose initialisers are the vendor's.
-        let library = NAMES.iter().find_map(|name| unsafe { Library::new(*name) }.ok());
-        // Never unloaded: its functions are called at any time.
-        let library = ManuallyDrop::new(library.ok_or_else(|| "libnvrtc could not be loaded".to_string())?);
+        let library = VendorLibrary::load(NAMES, "libnvrtc").ok_or("libnvrtc could not be loaded")?;
         // SAFETY: the functions' types in nvrtc.h.
         unsafe {
             Ok(Compiler {
-                create: symbol(&library, c"nvrtcCreateProgram")?,
-                compile: symbol(&library, c"nvrtcCompileProgram")?,
-                destroy: symbol(&library, c"nvrtcDestroyProgram")?,
-                ptx_size: symbol(&library, c"nvrtcGetPTXSize")?,
-                ptx: symbol(&library, c"nvrtcGetPTX")?,
-                log_size: symbol(&library, c"nvrtcGetProgramLogSize")?,
-                log: symbol(&library, c"nvrtcGetProgramLog")?,
+                create: library.symbol(c"nvrtcCreateProgram")?,
+                compile: library.symbol(c"nvrtcCompileProgram")?,
+                destroy: library.symbol(c"nvrtcDestroyProgram")?,
+                ptx_size: library.symbol(c"nvrtcGetPTXSize")?,
+                ptx: library.symbol(c"nvrtcGetPTX")?,
+                log_size: library.symbol(c"nvrtcGetProgramLogSize")?,
+                log: library.symbol(c"nvrtcGetProgramLog")?,
             })
         }
     }
